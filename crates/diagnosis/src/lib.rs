@@ -1,0 +1,1 @@
+//! Decides: pure functions from model values to model values. Reads nothing.

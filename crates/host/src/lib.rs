@@ -1,0 +1,1 @@
+//! Reads Linux. Every reader takes its root; every field can be absent or unreadable.

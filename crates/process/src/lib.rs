@@ -1,0 +1,1 @@
+//! Acts on processes: spawn with a held child, pidfd, addressed waits, signals by pidfd, identity.

@@ -1,0 +1,1 @@
+//! The bundled engine: jobs, keys, status API. Binary `prover`.

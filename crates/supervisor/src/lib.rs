@@ -1,0 +1,1 @@
+//! Forks, reaps, records and restarts a prover. Binary `supervisor`.

@@ -1,0 +1,1 @@
+//! What the scenarios share: finding our binaries, temporary state, waiting for conditions.
