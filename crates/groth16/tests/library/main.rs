@@ -1,0 +1,3 @@
+//! The library from outside: what a caller may rely on.
+
+mod circuits;
