@@ -4,6 +4,36 @@
 //! that a later version reads, is defined here, so that its JSON names are in one place.
 //!
 //! Flow of everything observed: reader (`host`) → **model** → `diagnosis` → record, metrics, screen, JSON.
+//!
+//! | module | noun |
+//! |---|---|
+//! | [`run`] | one life of a prover: its identity and what was known at its start |
+//! | [`wait`] | how a process ended, exactly as `wait(2)` tells it |
+//! | [`verdict`] | cause of death, confidence, and the evidence looked at |
+//! | [`exit`] | the exit record: all of the above, as written when a run ends |
+//! | [`event`] | one line of the journal |
+//! | [`status`] | what the supervisor is doing now |
+//! | [`task`] | what `/proc` says about one process and its threads |
+//! | [`process_state`] | what state a process is in, concluded from that |
+//! | [`reading`] | one thing read: a value, absent, or unreadable with its reason |
+//! | [`pipeline`] | what a prover says about its own work |
+//! | [`units`] | sizes and durations, parsed and shown |
 
+pub mod event;
+pub mod exit;
 pub mod pipeline;
+pub mod process_state;
+pub mod reading;
+pub mod run;
+pub mod status;
 pub mod task;
+pub mod units;
+pub mod verdict;
+pub mod wait;
+
+/// Version of every JSON document defined in this crate. It rises when a name changes its meaning or goes away;
+/// new names do not raise it, and readers ignore names that they do not know.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A wall-clock instant in RFC 3339 with UTC offset `Z`.
+pub type Timestamp = jiff::Timestamp;

@@ -1,1 +1,42 @@
-//! Acts on processes: spawn with a held child, pidfd, addressed waits, signals by pidfd, identity.
+//! Acts on processes: makes them, signals them, waits for them.
+//!
+//! This crate stands at the edge of the flow: the supervisor and its keeper call it, and nothing in it decides
+//! anything. Its three rules come from what goes wrong elsewhere:
+//!
+//! * **Addressed waits only.** A blind `waitpid(-1)` steals the status that somebody else waits for, so every wait
+//!   names a process ([`Pidfd::peek`], [`reap_orphans`]).
+//! * **Signals by pidfd only.** A PID can be reused between the look and the kill; a [`Pidfd`] cannot.
+//! * **Look before reaping.** [`Pidfd::peek`] leaves the zombie in place, so that its evidence can be read, and its
+//!   status written durably, while the PID still means this process.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`spawn`] | makes a process that waits, fully prepared, until it may run its program |
+//! | [`pidfd`] | a handle on one process: signal, peek, reap, exit status of a stranger |
+//! | [`orphans`] | reaps what a subreaper inherits, without touching its own children |
+//! | [`identity`] | boot id, PID namespace and start time of a process |
+//! | [`splice`] | moves a FIFO's bytes into a file inside the kernel |
+//! | [`watch`] | tells when a file has grown |
+// The crate exists for system calls that have no safe wrapper; each block says why it is sound.
+#![allow(unsafe_code)]
+
+pub mod identity;
+pub mod orphans;
+pub mod pidfd;
+pub mod spawn;
+pub mod splice;
+pub mod watch;
+
+pub use identity::identity;
+pub use orphans::{children, reap_orphans};
+pub use pidfd::{Ended, Pidfd, Usage};
+pub use spawn::{Held, Spawn, SpawnError, Stage};
+
+/// Makes the calling process a subreaper: orphans below it become its children instead of PID 1's. Kept over `exec`,
+/// not inherited by `fork` (prctl(2), `PR_SET_CHILD_SUBREAPER`).
+///
+/// # Errors
+/// The kernel's, in practice never (Linux ≥ 3.4).
+pub fn become_subreaper() -> std::io::Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}

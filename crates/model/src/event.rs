@@ -1,0 +1,57 @@
+//! One line of the journal.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Timestamp;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A supervisor took over this name.
+    SupervisorStarted,
+    /// It is leaving.
+    SupervisorStopped,
+    /// A state was left for another; `from`, `to`, `reason`.
+    StateChanged,
+    /// A run is about to be made.
+    RunStarting,
+    /// Its process runs its program.
+    RunStarted,
+    /// Its program says that it takes work.
+    RunReady,
+    /// A living run was taken over.
+    RunAdopted,
+    /// A run ended; `wait`, `cause`.
+    RunEnded,
+    /// A restart was scheduled; `delay_seconds`, `attempt`.
+    RestartScheduled,
+    /// Somebody asked for something; `command`.
+    Commanded,
+    /// We sent a signal; `signal`, `reason`.
+    Signalled,
+    /// The keeper is gone; the supervisor is the parent now.
+    KeeperLost,
+    /// A kind that this version does not know (written by a newer one).
+    #[serde(other)]
+    Other,
+}
+
+/// A line of `journal.ndjson` and of `GET /v1/events`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// [`crate::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Counts up by one over the life of a state folder.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: EventKind,
+    /// Which run it belongs to.
+    pub run_id: Option<String>,
+    /// What else there is to say, by kind.
+    #[serde(flatten)]
+    pub details: Map<String, Value>,
+}

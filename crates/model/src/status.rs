@@ -1,0 +1,82 @@
+//! What the supervisor is doing now.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::exit::ExitRecord;
+
+/// State of the supervisor towards its one prover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The process exists; it has not said yet that it is ready.
+    Starting,
+    /// It takes work.
+    Ready,
+    /// It finishes its work and takes no more.
+    Quiescing,
+    /// It was asked to end.
+    Stopping,
+    /// Its leader is dead and threads are still alive in the kernel.
+    Exiting,
+    /// Reaped, and its memory is not back yet.
+    Releasing,
+    /// The next start waits until enough memory is free.
+    WaitingForMemory,
+    /// The next start waits for its back-off.
+    BackingOff,
+    /// Down by command.
+    Stopped,
+    /// Down, and policy says no more restarts.
+    Failed,
+    /// Its drain makes no progress.
+    Stalled,
+}
+
+impl std::fmt::Display for State {
+    /// The JSON name.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// `supervisor status --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SupervisorStatus {
+    /// [`crate::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Name of the supervised prover (`--name`).
+    pub name: String,
+    /// What it is doing.
+    pub state: State,
+    /// One plain sentence on what it waits for or why it is down; `null` when there is nothing to say.
+    pub reason: Option<String>,
+    /// The current run.
+    pub run_id: Option<String>,
+    /// PID of the current run.
+    pub pid: Option<i32>,
+    /// PID of the supervisor itself.
+    pub supervisor_pid: i32,
+    /// PID of the keeper, the prover's parent; `null` while there is none.
+    pub keeper_pid: Option<i32>,
+    /// Whether this supervisor found the run alive instead of starting it.
+    pub adopted: bool,
+    /// SHA-256 of the current run's executable.
+    pub exe_sha256: Option<String>,
+    /// Since when the state holds.
+    pub since: Timestamp,
+    /// Restarts by policy since the supervisor started.
+    pub restarts: u64,
+    /// When the next start is due, while backing off.
+    pub next_start_at: Option<Timestamp>,
+    /// Memory budget handed to the current run.
+    pub budget_bytes: Option<u64>,
+    /// Progress of a drain under way.
+    pub drain: Option<serde_json::Value>,
+    /// What the start gate waits for.
+    pub gate: Option<serde_json::Value>,
+    /// How the last run ended.
+    pub last_exit: Option<ExitRecord>,
+    /// The prover's Unix socket, as handed to it.
+    pub prover_socket: Option<String>,
+}
