@@ -1,0 +1,135 @@
+//! One `/proc/PID` or `/proc/PID/task/TID` folder, held open, and how errors of reading in it are told apart.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use procfs::ProcError;
+use procfs::process::{Process, Stat, Status};
+use sexton_model::reading::{ObstacleKind, Reading};
+
+use super::parse;
+
+/// A task's folder. The open descriptor is bound to the task: once that is reaped, every read fails, even if another
+/// task has got the same number.
+pub(super) struct TaskFolder {
+    /// A thread's folder has the files of a process folder, so the same type serves for both.
+    folder: Process,
+    path: PathBuf,
+}
+
+impl TaskFolder {
+    /// Opens the folder at `path`, whose last part is the id.
+    pub(super) fn open(path: &Path) -> Reading<Self> {
+        match Process::new_with_root(path.to_owned()) {
+            Ok(folder) => Reading::Value(Self { folder, path: path.to_owned() }),
+            Err(error) => refused(path, error, || Reading::Absent),
+        }
+    }
+
+    pub(super) fn path_of(&self, file: &str) -> String {
+        self.path.join(file).display().to_string()
+    }
+
+    /// Contents of a file. procfs(5) files are read at once: their size is not known before.
+    pub(super) fn bytes(&self, file: &str) -> Reading<Vec<u8>> {
+        let path = self.path.join(file);
+        let mut opened = match self.folder.open_relative(file) {
+            Ok(opened) => opened,
+            Err(error) => return refused(&path, error, || self.absent_or_vanished(&path)),
+        };
+        let mut bytes = Vec::new();
+        match opened.read_to_end(&mut bytes) {
+            Ok(_) => Reading::Value(bytes),
+            Err(error) => unreadable(&path, &error),
+        }
+    }
+
+    /// Contents of a file, through one of the parsers of [`parse`].
+    pub(super) fn parsed<T>(&self, file: &str, parser: impl Fn(&[u8]) -> Result<T, String>) -> Reading<T> {
+        self.bytes(file).and_then(|bytes| parsed(&self.path.join(file), parser(&bytes)))
+    }
+
+    pub(super) fn stat(&self) -> Reading<Stat> {
+        self.parsed("stat", parse::stat)
+    }
+
+    pub(super) fn status(&self) -> Reading<Status> {
+        self.parsed("status", parse::status)
+    }
+
+    /// ENOENT for a file in an open folder means that this kernel has no such file, or that the task is gone. Every
+    /// task has a `stat`.
+    fn absent_or_vanished<T>(&self, path: &Path) -> Reading<T> {
+        match self.folder.open_relative("stat") {
+            Ok(_) => Reading::Absent,
+            Err(_) => {
+                Reading::unreadable(ObstacleKind::Vanished, format!("{}: no such task", path.display()))
+            }
+        }
+    }
+}
+
+/// What an error of opening means. `procfs` reports ENOENT and ESRCH alike as "not found".
+fn refused<T>(path: &Path, error: ProcError, not_found: impl FnOnce() -> Reading<T>) -> Reading<T> {
+    match error {
+        ProcError::NotFound(_) => not_found(),
+        ProcError::PermissionDenied(_) => {
+            Reading::unreadable(ObstacleKind::Denied, format!("{}: permission denied", path.display()))
+        }
+        ProcError::Io(error, _) => unreadable(path, &error),
+        other => Reading::unreadable(ObstacleKind::Failed, format!("{}: {other}", path.display())),
+    }
+}
+
+/// What an error of reading means: ENOENT, ESRCH, EACCES and the rest lead to different conclusions.
+pub(super) fn unreadable<T>(path: &Path, error: &io::Error) -> Reading<T> {
+    let kind = match (error.raw_os_error(), error.kind()) {
+        (Some(libc::ESRCH), _) => ObstacleKind::Vanished,
+        (_, io::ErrorKind::NotFound) => return Reading::Absent,
+        (_, io::ErrorKind::PermissionDenied) => ObstacleKind::Denied,
+        _ => ObstacleKind::Failed,
+    };
+    Reading::unreadable(kind, format!("{}: {error}", path.display()))
+}
+
+/// What the answer of a parser means for the file at `path`.
+pub(super) fn parsed<T>(path: &Path, result: Result<T, String>) -> Reading<T> {
+    match result {
+        Ok(value) => Reading::Value(value),
+        Err(why) => Reading::unreadable(ObstacleKind::Malformed, format!("{}: {why}", path.display())),
+    }
+}
+
+/// Names in a folder that are numbers: the processes of a `/proc`, the threads of a `task`.
+pub(super) fn numbered_entries(folder: &Path) -> Reading<Vec<i32>> {
+    let numbers = || -> io::Result<Vec<i32>> {
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+        }
+        Ok(numbers)
+    };
+    match numbers() {
+        Ok(numbers) => Reading::Value(numbers),
+        Err(error) => unreadable(folder, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enoent_esrch_eacces_and_the_rest_are_kept_apart() {
+        let kind_of = |errno| {
+            let reading: Reading<()> =
+                unreadable(Path::new("/proc/7/stack"), &io::Error::from_raw_os_error(errno));
+            reading.obstacle().map(|obstacle| obstacle.kind)
+        };
+        assert_eq!(kind_of(libc::ENOENT), None, "not there is an answer, not an obstacle");
+        assert_eq!(kind_of(libc::ESRCH), Some(ObstacleKind::Vanished));
+        assert_eq!(kind_of(libc::EACCES), Some(ObstacleKind::Denied));
+        assert_eq!(kind_of(libc::EPERM), Some(ObstacleKind::Denied));
+        assert_eq!(kind_of(libc::EIO), Some(ObstacleKind::Failed));
+    }
+}
