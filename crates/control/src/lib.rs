@@ -1,3 +1,11 @@
-//! The wire between our programs: routes, request and answer types, client over Unix socket or TCP, decoders of a prover's status.
+//! The wire between our programs: HTTP/1.1 with JSON bodies, over a Unix socket or loopback TCP.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`client`] | one request, one answer, with a deadline |
+//! | [`supervisor`] | routes and types of the supervisor's control socket |
+//! | [`prover`] | routes and types of the bundled prover |
 
+pub mod client;
 pub mod prover;
+pub mod supervisor;

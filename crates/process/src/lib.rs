@@ -15,14 +15,17 @@
 //! | [`pidfd`] | a handle on one process: signal, peek, reap, exit status of a stranger |
 //! | [`orphans`] | reaps what a subreaper inherits, without touching its own children |
 //! | [`identity`] | boot id, PID namespace and start time of a process |
-//! | [`splice`] | moves a FIFO's bytes into a file inside the kernel |
+//! | [`fifo`], [`splice`] | the FIFO that carries a prover's output, and its way into a file inside the kernel |
 //! | [`watch`] | tells when a file has grown |
+//! | [`ready`] | waits until one of a few descriptors has something |
 // The crate exists for system calls that have no safe wrapper; each block says why it is sound.
 #![allow(unsafe_code)]
 
+pub mod fifo;
 pub mod identity;
 pub mod orphans;
 pub mod pidfd;
+pub mod ready;
 pub mod spawn;
 pub mod splice;
 pub mod watch;

@@ -1,0 +1,60 @@
+//! The supervisor's control socket: `control.sock` in the runtime folder, mode 0600.
+//!
+//! Every answer that is not 2xx carries a [`crate::prover::Refusal`].
+
+use serde::{Deserialize, Serialize};
+use sexton_model::exit::ExitRecord;
+use sexton_model::run::RunRecord;
+use sexton_model::status::SupervisorStatus;
+
+/// `GET`: [`SupervisorStatus`].
+pub const STATUS: &str = "/v1/status";
+/// `GET`: [`RunList`], newest first.
+pub const RUNS: &str = "/v1/runs";
+/// `GET ?after=SEQ`: [`EventList`], oldest first.
+pub const EVENTS: &str = "/v1/events";
+/// `POST`: stops the prover and keeps it down. 202 [`SupervisorStatus`].
+pub const STOP: &str = "/v1/stop";
+/// `POST`: starts it when it is down (`stopped`, `failed`, `backing_off`). 202 [`SupervisorStatus`].
+pub const START: &str = "/v1/start";
+/// `POST`: stops it and starts it again. 202 [`SupervisorStatus`].
+pub const RESTART: &str = "/v1/restart";
+/// `POST`: stops it and ends the supervisor. 202 [`SupervisorStatus`].
+pub const SHUTDOWN: &str = "/v1/shutdown";
+/// `GET`: Prometheus text.
+pub const METRICS: &str = "/metrics";
+
+/// The path of one run: `GET` [`RunEntry`].
+pub fn run_path(run_id: &str) -> String {
+    format!("{RUNS}/{run_id}")
+}
+
+/// A run and, once it has ended, how.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// What was known at its start.
+    pub run: RunRecord,
+    /// How it ended; `null` while it lives.
+    pub exit: Option<ExitRecord>,
+}
+
+/// Runs, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunList {
+    /// [`sexton_model::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The runs.
+    pub runs: Vec<RunEntry>,
+}
+
+/// Journal lines, oldest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EventList {
+    /// [`sexton_model::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The lines.
+    pub events: Vec<sexton_model::event::Event>,
+}
+
+/// The answer to every command: what the supervisor does now.
+pub type Commanded = SupervisorStatus;
