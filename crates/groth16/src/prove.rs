@@ -114,3 +114,42 @@ fn check_shape(key: &ProvingKey, instance: Shape) -> Result<(), ProveError> {
     let key = key.shape();
     if key == instance { Ok(()) } else { Err(ProveError::WrongKey { key, instance }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use ark_std::rand::SeedableRng;
+    use ark_std::rand::rngs::StdRng;
+
+    use super::*;
+    use crate::circuit::{mimc, sha256};
+    use crate::{Tree, setup};
+
+    /// arkworks' own path from circuit to proof, which synthesizes by itself.
+    fn equals_arkworks(instance: &Instance) {
+        let mut rng = StdRng::seed_from_u64(5);
+        let (r, s) = (Scalar::rand(&mut rng), Scalar::rand(&mut rng));
+        let key = setup(instance.shape()).expect("set up");
+        let ours = prove_with(&key, &synthesize(instance).expect("satisfied"), r, s).expect("proves").proof;
+        let theirs =
+            Groth16::<Bls12_381>::create_proof_with_reduction(instance, key.ark(), r, s).expect("proves");
+        assert_eq!((ours.a(), ours.b(), ours.c()), (&theirs.a, &theirs.b, &theirs.c));
+    }
+
+    #[test]
+    fn proofs_equal_those_of_arkworks_with_the_same_randomness() {
+        equals_arkworks(&mimc::Preimage::new(7, Scalar::from(9)).expect("in range").into());
+        equals_arkworks(&sha256::Preimage::new(*b"abc").expect("one block").into());
+        let tree = Tree::read(&b"abcdef"[..], Shape::merkle(3, 1).expect("in range")).expect("fits");
+        equals_arkworks(&tree.open(5).expect("present").into());
+    }
+
+    #[test]
+    fn a_key_made_for_other_sizes_is_refused() {
+        let instance: Instance = mimc::Preimage::new(4, Scalar::from(9)).expect("in range").into();
+        let key = setup(instance.shape()).expect("set up");
+        let mut synthesized = synthesize(&instance).expect("satisfied");
+        synthesized.constraints -= 1;
+        let error = prove_synthesized(&key, &synthesized).expect_err("another version");
+        assert!(matches!(error, ProveError::StaleKey { .. }), "{error}");
+    }
+}

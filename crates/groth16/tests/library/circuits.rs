@@ -3,12 +3,12 @@
 use ark_ff::UniformRand;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use sexton_groth16::circuit::{mimc, sha256};
-use sexton_groth16::{Instance, ProveError, Scalar, Shape, SynthesisFailure, Tree, prove, setup, synthesize};
+use sexton_groth16::circuit::{merkle, mimc, poseidon, sha256};
+use sexton_groth16::{
+    Instance, ProveError, Scalar, SynthesisFailure, Tree, TreeError, prove, setup, synthesize,
+};
 
-fn shape(text: &str) -> Shape {
-    text.parse().expect("valid shape")
-}
+use crate::shape;
 
 fn refused(instance: impl Into<Instance>) -> bool {
     matches!(synthesize(&instance.into()), Err(SynthesisFailure::Unsatisfied { .. }))
@@ -17,7 +17,7 @@ fn refused(instance: impl Into<Instance>) -> bool {
 fn proves_and_verifies(instance: &Instance) {
     let key = setup(instance.shape()).expect("set up");
     let proven = prove(&key, instance).expect("proves");
-    eprintln!("{}: {:?} {:?}", instance.shape(), key.size(), proven.timings);
+    println!("{}: {:?} {:?}", instance.shape(), key.size(), proven.timings);
     assert_eq!(proven.public_inputs, instance.public_inputs());
     key.verifying_key().verify(&proven.proof, &proven.public_inputs).expect("verifies");
 }
@@ -97,4 +97,62 @@ fn a_key_of_another_shape_is_refused() {
         error.to_string(),
         "key is for mimc-2^4, the instance is mimc-2^5: make a key with `prover setup mimc-2^5`"
     );
+}
+
+#[test]
+fn one_sha256_block_fits_a_domain_of_2_to_15() {
+    let instance = sha256::Preimage::new(*b"").expect("one block").into();
+    let synthesized = synthesize(&instance).expect("satisfied");
+    assert!(synthesized.constraints() + 3 <= 1 << 15, "{} constraints", synthesized.constraints());
+}
+
+#[test]
+fn a_merkle_level_costs_239_constraints() {
+    let constraints = |text: &str| {
+        let tree = Tree::read(&b"x"[..], shape(text)).expect("fits");
+        synthesize(&tree.open(0).expect("present").into()).expect("satisfied").constraints()
+    };
+    assert_eq!(constraints("merkle-9") - constraints("merkle-8"), 239);
+}
+
+#[test]
+fn the_empty_file_is_one_empty_block_and_the_rest_of_a_tree_is_padding() {
+    let empty = Tree::read(&b""[..], shape("merkle-3")).expect("fits");
+    assert_eq!(empty.blocks(), 1);
+    assert_eq!(empty.open(0).expect("present").leaf, merkle::leaf_of_block(b""));
+    proves_and_verifies(&empty.open(0).expect("present").into());
+    assert!(matches!(empty.open(1), Err(TreeError::NoSuchBlock { index: 1, blocks: 1 })));
+
+    // A file whose blocks end with the file has no empty block after them.
+    let exact = Tree::read(&[0; 8192][..], shape("merkle-1")).expect("fits");
+    assert_eq!(exact.blocks(), 2);
+}
+
+#[test]
+fn a_root_is_the_one_computed_by_hand() {
+    let leaves: Vec<Scalar> = [&b"ab"[..], b"cd", b"e"].map(merkle::leaf_of_block).into();
+    let root = poseidon::compress(
+        poseidon::compress(leaves[0], leaves[1]),
+        poseidon::compress(leaves[2], merkle::PADDING_LEAF),
+    );
+    let tree = Tree::read(&b"abcde"[..], shape("merkle-2x2")).expect("fits");
+    assert_eq!(tree.root(), root);
+    let deeper = Tree::read(&b"abcde"[..], shape("merkle-3x2")).expect("fits");
+    let padding = poseidon::compress(merkle::PADDING_LEAF, merkle::PADDING_LEAF);
+    assert_eq!(deeper.root(), poseidon::compress(root, poseidon::compress(padding, padding)));
+}
+
+#[test]
+fn a_file_with_too_many_blocks_is_refused_without_reading_it_all() {
+    let error = Tree::read(std::io::repeat(7), shape("merkle-2x1024")).expect_err("endless");
+    assert!(matches!(error, TreeError::TooManyBlocks { depth: 2, block_bytes: 1024 }), "{error}");
+}
+
+#[test]
+fn a_tree_over_65_536_leaves_takes_seconds() {
+    let start = std::time::Instant::now();
+    let tree = Tree::read(&vec![1; 1 << 20][..], shape("merkle-16x16")).expect("fits");
+    println!("tree of 65,536 leaves: {:?}", start.elapsed());
+    assert_eq!(tree.blocks(), 1 << 16);
+    assert!(start.elapsed().as_secs() < 20);
 }
