@@ -264,6 +264,7 @@ fn places_are_known_by_their_kernel_functions() {
     for (found, expected) in [
         (place('D', Some("__refrigerator"), None), WaitPlace::Freezer),
         (place('S', Some("do_freezer_trap"), None), WaitPlace::Freezer),
+        (place('D', Some("futex_do_wait"), None), WaitPlace::Freezer), // frozen in its sleep
         (place('t', Some("ptrace_stop"), None), WaitPlace::Tracer),
         (place('t', None, None), WaitPlace::Tracer),
         (place('D', Some("mem_cgroup_oom_synchronize"), None), WaitPlace::CgroupOutOfMemory),

@@ -27,6 +27,9 @@ pub fn wait_place(thread: &ThreadReading) -> WaitPlace {
     if let Some(place) = innermost.and_then(known_place) {
         return place;
     }
+    if thread.state == TaskState::Uninterruptible && innermost.is_some_and(sleeps_interruptibly) {
+        return WaitPlace::Freezer;
+    }
     if let Some(module) = frames.iter().find_map(|frame| gpu_module_of(frame)) {
         return WaitPlace::GpuDriver { module: module.to_owned() };
     }
@@ -71,6 +74,25 @@ fn known_place(function: &str) -> Option<WaitPlace> {
         }
         _ => None,
     }
+}
+
+/// Since Linux 6.1 a thread that sleeps in one of these is frozen where it sleeps (`TASK_FREEZABLE`): it never enters the
+/// refrigerator, and shows state D in a function that by itself sleeps in state S.
+fn sleeps_interruptibly(function: &str) -> bool {
+    const PREFIXES: [&str; 11] = [
+        "futex_",
+        "__futex_",
+        "do_nanosleep",
+        "hrtimer_nanosleep",
+        "ep_poll",
+        "do_epoll_",
+        "poll_schedule_timeout",
+        "do_select",
+        "do_poll",
+        "do_sigtimedwait",
+        "unix_stream_",
+    ];
+    PREFIXES.iter().any(|prefix| function.starts_with(prefix))
 }
 
 /// Without root there is no stack, and the wait channel has no module: NVIDIA's own functions are known by their names.
