@@ -11,27 +11,28 @@ const ADVICE: &str =
 ///
 /// # Panics
 /// When it is missing, or older than a source file it was built from: testing yesterday's program proves nothing.
-/// Cargo lists those files beside the program (`NAME.d`). It builds the binaries of one package before the tests of
-/// that package only, so nothing else would notice.
+/// Cargo builds the binaries of a package before the tests of that package only, so nothing else would notice.
 #[track_caller]
 pub fn binary(name: &str) -> PathBuf {
     let program = target_folder().join(name);
-    let built = modified(&program).unwrap_or_else(|| panic!("{} is missing: {ADVICE}", program.display()));
-    let listing = program.with_extension("d");
-    let dependencies = fs::read_to_string(&listing)
-        .unwrap_or_else(|error| panic!("{}: {error}: {ADVICE}", listing.display()));
-    // Manifests are not compared: Cargo does not rebuild for an edit of one that changes nothing for the program, and
-    // then no build would ever make it new enough.
-    for source in sources(&dependencies) {
-        match modified(&source) {
-            Some(edited) if edited <= built => {}
-            Some(_) => panic!("{} is older than {}: {ADVICE}", program.display(), source.display()),
-            None => {
-                panic!("{} was built from {}, which is gone: {ADVICE}", program.display(), source.display())
-            }
-        }
+    match check_fresh(&program) {
+        Ok(()) => program,
+        Err(why) => panic!("{} {why}: {ADVICE}", program.display()),
     }
-    program
+}
+
+/// Compares a program with the sources that Cargo lists beside it (`NAME.d`). Manifests are not among them: Cargo does
+/// not rebuild for an edit of one that changes nothing for the program, and then no build would make it new enough.
+fn check_fresh(program: &Path) -> Result<(), String> {
+    let built = modified(program).ok_or("is missing")?;
+    let listing = program.with_extension("d");
+    let dependencies =
+        fs::read_to_string(&listing).map_err(|error| format!("has no {}: {error}", listing.display()))?;
+    sources(&dependencies).into_iter().try_for_each(|source| match modified(&source) {
+        Some(edited) if edited <= built => Ok(()),
+        Some(_) => Err(format!("is older than {}", source.display())),
+        None => Err(format!("was built from {}, which is gone", source.display())),
+    })
 }
 
 /// The folder of the workspace.
@@ -67,11 +68,35 @@ fn sources(dependencies: &str) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn sources_are_separated_by_spaces_that_are_not_escaped() {
         let listed = sources("/t/debug/prover: /w/a.rs /w/my\\ folder/b.rs\n");
         assert_eq!(listed, [Path::new("/w/a.rs"), Path::new("/w/my folder/b.rs")]);
+    }
+
+    #[test]
+    fn missing_and_stale_programs_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let program = path("prover");
+        let set_age = |name: &str, seconds| {
+            let file = fs::File::options().append(true).create(true).open(path(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        };
+        let verdict = || check_fresh(&program).unwrap_err();
+
+        assert_eq!(verdict(), "is missing");
+        set_age("prover", 100);
+        assert!(verdict().starts_with("has no "), "{}", verdict());
+        fs::write(path("prover.d"), format!("prover: {}\n", path("main.rs").display())).unwrap();
+        assert!(verdict().ends_with("which is gone"), "{}", verdict());
+        set_age("main.rs", 99);
+        assert_eq!(check_fresh(&program), Ok(()));
+        set_age("main.rs", 101);
+        assert!(verdict().starts_with("is older than"), "{}", verdict());
     }
 }

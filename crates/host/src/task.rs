@@ -175,12 +175,12 @@ impl Tasks {
     }
 }
 
-/// Field 52. The kernel prints 0 there to a reader without ptrace access, so a 0 counts only where another file with
-/// the same requirement can be read (`io`: `PTRACE_MODE_READ_FSCREDS`, as in `do_task_stat()`).
+/// Field 52. The kernel prints 0 there to a reader without ptrace access, so a 0 counts only where that access shows
+/// elsewhere.
 fn exit_status(stat: &procfs::process::Stat, folder: &TaskFolder) -> Reading<WaitStatus> {
     match stat.exit_code {
-        Some(0) => match folder.bytes("io") {
-            Reading::Value(_) => Reading::Value(WaitStatus::from_raw(0)),
+        Some(0) => match folder.ptrace_access() {
+            Reading::Value(()) => Reading::Value(WaitStatus::from_raw(0)),
             Reading::Absent => Reading::unreadable(
                 ObstacleKind::Denied,
                 format!(

@@ -188,6 +188,11 @@ fn zero_in_field_52_is_a_status_only_with_ptrace_access() {
 
     fake.write("7/io", b"rchar: 0\n");
     assert_eq!(status_of(&fake), Reading::Value(WaitStatus::exited(0)));
+    fs::remove_file(fake.path("7/io")).unwrap();
+    fs::create_dir(fake.path("7/ns")).unwrap();
+    symlink("user:[4026531837]", fake.path("7/ns/user")).unwrap();
+    assert_eq!(status_of(&fake), Reading::Value(WaitStatus::exited(0)));
+    fs::remove_dir_all(fake.path("7/ns")).unwrap();
 
     fake.add(&FakeTask { exit_code: 42 << 8, ..zombie.clone() });
     assert_eq!(status_of(&fake), Reading::Value(WaitStatus::exited(42)));

@@ -159,16 +159,10 @@ fn between_the_kill_and_the_reap_no_look_finds_it_gone() {
     let mut fixture = Fixture::spawn(&["hold-memory", "128"]);
     let pid = fixture.pid();
     fixture.signal(Signal::SIGKILL);
-    let mut names = Vec::new();
-    wait_until(DEADLINE, "unreaped", || {
-        let state = observe(pid);
-        match &state {
-            ProcessState::Exiting { .. } => {}
-            ProcessState::Unreaped { .. } => return true,
-            other => panic!("after SIGKILL: {other:?}"),
-        }
-        names.push(state);
-        false
+    wait_until(DEADLINE, "unreaped", || match observe(pid) {
+        ProcessState::Exiting { .. } => false,
+        ProcessState::Unreaped { .. } => true,
+        other => panic!("after SIGKILL: {other:?}"),
     });
     assert_eq!(fixture.reap().signal(), Some(9));
 }

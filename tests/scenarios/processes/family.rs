@@ -3,7 +3,7 @@
 use sexton_host::task::Tasks;
 use sexton_model::process_state::ProcessState;
 use sexton_model::reading::Reading;
-use sexton_tests::{Fixture, observe, read_process};
+use sexton_tests::{DEADLINE, Fixture, observe, read_process, wait_until};
 
 /// A name is any 15 bytes, chosen by the process. Naive parsers of `/proc/PID/stat` read this one as another state.
 #[test]
@@ -18,7 +18,7 @@ fn a_name_with_parentheses_newline_and_bytes_that_are_no_text() {
         Some(1),
         "status is readable as well"
     );
-    assert_eq!(observe(fixture.pid()), ProcessState::Running { blocked: Vec::new() });
+    assert!(matches!(observe(fixture.pid()), ProcessState::Running { .. }));
 }
 
 #[test]
@@ -34,10 +34,9 @@ fn a_living_process_is_read_in_full() {
         reading.age_seconds
     );
     assert!(reading.cgroups.value().is_some_and(|lines| !lines.is_empty()));
-    assert!(
-        matches!(&reading.leader.wchan, Reading::Value(_) | Reading::Unreadable(_)),
-        "it sleeps somewhere"
-    );
+    wait_until(DEADLINE, "the leader sleeps somewhere", || {
+        matches!(read_process(fixture.pid()).leader.wchan, Reading::Value(_) | Reading::Unreadable(_))
+    });
     let same_by_thread = read_process(fixture.ready::<i32>("worker"));
     assert_eq!((same_by_thread.pid, same_by_thread.start_ticks), (fixture.pid(), reading.start_ticks));
 }

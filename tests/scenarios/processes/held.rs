@@ -20,7 +20,7 @@ fn assert_is(tracer: Option<&ProcessRef>, fixture: &Fixture) {
 fn a_stopped_process_is_not_a_dead_one() {
     let fixture = Fixture::spawn(&["hold-memory", "1"]);
     let pid = fixture.pid();
-    assert_eq!(observe(pid), ProcessState::Running { blocked: Vec::new() });
+    assert!(matches!(observe(pid), ProcessState::Running { .. }));
     fixture.signal(Signal::SIGSTOP);
     wait_until(DEADLINE, "stopped", || observe(pid) == ProcessState::Stopped);
     assert_eq!(explain(pid, &ProcessState::Stopped).action, format!("continue it: kill -CONT {pid}"));

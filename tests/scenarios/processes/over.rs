@@ -1,12 +1,17 @@
 //! Over, and waiting to be reaped; or gone.
 
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use sexton_diagnosis::process_state::explain;
 use sexton_model::process_state::ProcessState;
 use sexton_model::reading::Reading;
 use sexton_model::wait::WaitStatus;
-use sexton_tests::{DEADLINE, Fixture, observe, wait_for, wait_until};
+use sexton_tests::{DEADLINE, Fixture, OrSkip, Skip, fixture_path, observe, wait_for, wait_until};
+
+const NOBODY: u32 = 65_534;
 
 /// tini#138, #130: zombies of a *living* parent were blamed on init, which cannot reap them.
 #[test]
@@ -53,10 +58,8 @@ fn a_reaped_process_is_gone() {
 
 #[test]
 fn real_faults_end_with_their_signals() {
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::{Command, Stdio};
     for (command, signal) in [("segv", 11), ("abort", 6), ("trap", 4), ("bus", 7)] {
-        let status = Command::new(sexton_tests::fixture_path())
+        let status = Command::new(fixture_path())
             .arg(command)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -65,4 +68,27 @@ fn real_faults_end_with_their_signals() {
             .expect("the fixture program starts");
         assert_eq!(status.signal(), Some(signal), "{command}: {status:?}");
     }
+}
+
+/// Field 52 prints 0 to whoever may not trace the process, whatever its status is: then it is unknown, not success.
+#[test]
+fn a_status_that_is_not_ours_to_know_is_unknown() {
+    if !nix::unistd::geteuid().is_root() {
+        return Skip("only root can start a process as someone else".to_owned()).report();
+    }
+    let parent = Fixture::spawn(&["zombie-parent", "7"]);
+    let child = parent.ready::<i32>("child");
+    wait_until(DEADLINE, "a zombie", || matches!(observe(child), ProcessState::Unreaped { .. }));
+    let look = Command::new(fixture_path())
+        .args(["observe", &child.to_string()])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir("/")
+        .output()
+        .map_err(|error| Skip::because("nobody may not run the fixture program", error));
+    let Some(look) = look.or_skip() else { return };
+    let state = String::from_utf8_lossy(&look.stdout);
+    assert!(state.starts_with("Unreaped"), "{state}");
+    assert!(state.contains("status: Unreadable(Obstacle { kind: Denied"), "{state}");
+    assert!(!state.contains("exited(0)"), "{state}");
 }

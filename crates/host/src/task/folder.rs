@@ -57,6 +57,18 @@ impl TaskFolder {
         self.parsed("status", parse::status)
     }
 
+    /// Whether the kernel shows us what it shows to those who may trace this task (`PTRACE_MODE_READ_FSCREDS`). Works for
+    /// zombies: the link `ns/user` asks for just that, and is there until the reap; `io` is the fallback for kernels
+    /// without user namespaces, but belongs to root once the task has no memory.
+    pub(super) fn ptrace_access(&self) -> Reading<()> {
+        let link = self.path.join("ns/user");
+        match std::fs::read_link(&link) {
+            Ok(_) => Reading::Value(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.bytes("io").map(drop),
+            Err(error) => unreadable(&link, &error),
+        }
+    }
+
     /// ENOENT for a file in an open folder means that this kernel has no such file, or that the task is gone. Every
     /// task has a `stat`.
     fn absent_or_vanished<T>(&self, path: &Path) -> Reading<T> {
