@@ -50,7 +50,7 @@ pub use ark_bls12_381::Fr as Scalar;
 
 pub use instance::Instance;
 pub use key::{KeyError, KeyHeader, KeyKind, KeySize, ProvingKey, SetupError, setup, setup_with_rng};
-pub use proof::Proof;
+pub use proof::{Proof, ProofError};
 pub use prove::{ProveError, Proven, Timings, prove, prove_synthesized};
 pub use shape::{Shape, ShapeError};
 pub use synthesis::{SynthesisFailure, Synthesized, synthesize};

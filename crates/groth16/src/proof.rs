@@ -4,6 +4,16 @@ use ark_bls12_381::{G1Affine, G2Affine};
 
 use crate::point::{PointError, check_g1, check_g2};
 
+/// Which point of a proof is not acceptable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{point}: {source}")]
+pub struct ProofError {
+    /// `a`, `b` or `c`.
+    pub point: &'static str,
+    /// Why.
+    pub source: PointError,
+}
+
 /// A Groth16 proof (Groth, "On the Size of Pairing-based Non-interactive Arguments", 2016).
 ///
 /// Its points are on their curves, in the prime-order subgroups, and not infinity: [`Proof::new`] and the readers in
@@ -19,11 +29,11 @@ impl Proof {
     /// A proof of three points from elsewhere.
     ///
     /// # Errors
-    /// [`PointError`], with the name of the point, for one that is not in the prime-order subgroup or is infinity.
-    pub fn new(a: G1Affine, b: G2Affine, c: G1Affine) -> Result<Self, (&'static str, PointError)> {
-        check_g1(&a).map_err(|error| ("a", error))?;
-        check_g2(&b).map_err(|error| ("b", error))?;
-        check_g1(&c).map_err(|error| ("c", error))?;
+    /// [`ProofError`] for the first point that is not in the prime-order subgroup or is infinity.
+    pub fn new(a: G1Affine, b: G2Affine, c: G1Affine) -> Result<Self, ProofError> {
+        check_g1(&a).map_err(|source| ProofError { point: "a", source })?;
+        check_g2(&b).map_err(|source| ProofError { point: "b", source })?;
+        check_g1(&c).map_err(|source| ProofError { point: "c", source })?;
         Ok(Self { a, b, c })
     }
 

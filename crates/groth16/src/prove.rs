@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ark_bls12_381::Bls12_381;
-use ark_ff::UniformRand;
+use ark_ff::PrimeField;
 use ark_groth16::Groth16;
 use ark_relations::gr1cs::SynthesisError;
+use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 
 use crate::synthesis::{SynthesisFailure, Synthesized, synthesize};
@@ -33,6 +34,9 @@ pub enum ProveError {
         /// The shape.
         shape: Shape,
     },
+    /// The operating system gave no random numbers.
+    #[error("cannot get randomness from the operating system: {0}")]
+    Randomness(ark_std::rand::Error),
     /// The domain does not exist, which is a defect of the circuit.
     #[error("cannot prove {shape}: {source}")]
     Reduction {
@@ -75,9 +79,9 @@ pub fn prove(key: &ProvingKey, instance: &Instance) -> Result<Proven, ProveError
 /// Proves a synthesized instance, with fresh randomness from the operating system.
 ///
 /// # Errors
-/// [`ProveError::WrongKey`], [`ProveError::StaleKey`] or [`ProveError::Reduction`].
+/// [`ProveError::WrongKey`], [`ProveError::StaleKey`], [`ProveError::Randomness`] or [`ProveError::Reduction`].
 pub fn prove_synthesized(key: &ProvingKey, synthesized: &Synthesized) -> Result<Proven, ProveError> {
-    prove_with(key, synthesized, Scalar::rand(&mut OsRng), Scalar::rand(&mut OsRng))
+    prove_with(key, synthesized, random_scalar()?, random_scalar()?)
 }
 
 /// Proves with given r and s. Two proofs with the same r and s give their witnesses away: not for outside tests.
@@ -110,6 +114,13 @@ pub(crate) fn prove_with(
     })
 }
 
+/// 512 bits reduced modulo r: no further from uniform than 2^-257, and a failing generator is an error, not a panic.
+fn random_scalar() -> Result<Scalar, ProveError> {
+    let mut bytes = [0; 64];
+    OsRng.try_fill_bytes(&mut bytes).map_err(ProveError::Randomness)?;
+    Ok(Scalar::from_le_bytes_mod_order(&bytes))
+}
+
 fn check_shape(key: &ProvingKey, instance: Shape) -> Result<(), ProveError> {
     let key = key.shape();
     if key == instance { Ok(()) } else { Err(ProveError::WrongKey { key, instance }) }
@@ -117,6 +128,7 @@ fn check_shape(key: &ProvingKey, instance: Shape) -> Result<(), ProveError> {
 
 #[cfg(test)]
 mod tests {
+    use ark_ff::UniformRand;
     use ark_std::rand::SeedableRng;
     use ark_std::rand::rngs::StdRng;
 

@@ -46,11 +46,12 @@ pub enum Shape {
 pub enum ShapeError {
     /// The circuit's name is not one of ours.
     #[error(
-        "unknown circuit `{0}`: known are mimc-2^K, sha256-BLOCKS, merkle-DEPTH and merkle-DEPTHxBLOCKBYTES"
+        "unknown circuit `{}`: known are mimc-2^K, sha256-BLOCKS, merkle-DEPTH and merkle-DEPTHxBLOCKBYTES",
+        .0.escape_debug()
     )]
     UnknownCircuit(String),
     /// The name is known, what follows is no size in the one accepted spelling.
-    #[error("`{text}` has no size that can be read: write it like `{example}`")]
+    #[error("`{}` has no size that can be read: write it like `{example}`", text.escape_debug())]
     Malformed {
         /// The text as given.
         text: String,

@@ -264,3 +264,46 @@ const ROUND_CONSTANTS: [u32; 64] = [
     0xbef9_a3f7,
     0xc671_78f2,
 ];
+
+#[cfg(test)]
+mod tests {
+    use ark_relations::gr1cs::ConstraintSystem;
+
+    use super::*;
+
+    /// Whether a cheating prover may use `padded` as its blocks, claiming that the message ends at `end`.
+    fn accepts(padded: &[u8], end: usize) -> bool {
+        let cs = ConstraintSystem::new_ref();
+        let bytes = UInt8::new_witness_vec(cs.clone(), padded).expect("allocates");
+        let blocks = (padded.len() / BLOCK_BYTES) as u32;
+        constrain_padding(cs.clone(), &bytes, end, message_lengths(blocks)).expect("constrains");
+        cs.is_satisfied().expect("has a witness")
+    }
+
+    #[test]
+    fn every_length_has_one_padding() {
+        for length in [0, 1, 31, 55, 56, 63, 64, 119, 120] {
+            let padded = padded(&vec![0xaa; length]);
+            for end in message_lengths((padded.len() / BLOCK_BYTES) as u32) {
+                assert_eq!(accepts(&padded, end), end == length, "{length} as {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn altered_padding_is_refused() {
+        for length in [0, 54, 55, 56, 119] {
+            let good = padded(&vec![0xaa; length]);
+            for position in length..good.len() {
+                let mut bad = good.clone();
+                bad[position] ^= 1;
+                assert!(!accepts(&bad, length), "byte {position} of a message of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_ends_nowhere_is_refused() {
+        assert!(!accepts(&[0; 64], 64));
+    }
+}

@@ -211,7 +211,8 @@ pub fn write_public_inputs(
 /// Native documents have a `schema_version`; snarkjs's have `marker`, or are a list where there is no marker.
 fn recognise(what: &'static str, text: &str, marker: &str) -> Result<Format, FormatError> {
     let unrecognised = |reason: String| FormatError::Unrecognised { what, reason };
-    let value: Value = serde_json::from_str(text).map_err(|error| unrecognised(error.to_string()))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| unrecognised(quoted(&error.to_string())))?;
     match value {
         Value::Object(fields) if fields.contains_key("schema_version") => Ok(Format::Native),
         Value::Object(fields) if fields.contains_key(marker) => Ok(Format::Snarkjs),
@@ -232,8 +233,16 @@ fn parse<'a, T: serde::Deserialize<'a>>(
     serde_json::from_str(text).map_err(|error| FormatError::Structure {
         what,
         format,
-        reason: error.to_string(),
+        reason: quoted(&error.to_string()),
     })
+}
+
+/// Text from a file as it may stand in an error: on one line, and not longer than a line or two.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 200;
+    let shown = text.chars().take(MOST).map(|char| if char.is_control() { '\u{fffd}' } else { char });
+    let shown: String = shown.collect();
+    if text.chars().nth(MOST).is_some() { shown + "…" } else { shown }
 }
 
 /// Writes one document; the types here have no map keys or values that JSON lacks, so it cannot fail.

@@ -15,7 +15,7 @@ use ark_serialize::CanonicalSerialize;
 use serde::{Deserialize, Serialize};
 
 use super::number::{from_be_bytes, hex_bytes, hex_scalar, scalar_to_hex};
-use super::{Format, FormatError, ProofFile, PublicFile, parse, render};
+use super::{Format, FormatError, ProofFile, PublicFile, parse, quoted, render};
 use crate::key::KeyKind;
 use crate::point::{PointError, check_g1, check_g2};
 use crate::{Proof, Scalar, Shape, VerifyingKey, VerifyingKeyError, VerifyingPoints};
@@ -193,7 +193,7 @@ fn preamble(
     supported("curve", curve, CURVE)?;
     let Some(text) = circuit else { return Ok(None) };
     let unsupported =
-        |expected| FormatError::Unsupported { field: "circuit".to_owned(), found: text.clone(), expected };
+        |expected| FormatError::Unsupported { field: "circuit".to_owned(), found: quoted(&text), expected };
     let shape: Shape = text.parse().map_err(|error| unsupported(format!("a known circuit ({error})")))?;
     if shape.to_string() != text {
         return Err(unsupported(format!("its canonical spelling `{shape}`")));
@@ -205,7 +205,7 @@ fn key_kind(text: &str) -> Result<KeyKind, FormatError> {
     let kinds = [KeyKind::Development, KeyKind::Ceremony];
     kinds.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| FormatError::Unsupported {
         field: "key_kind".to_owned(),
-        found: text.to_owned(),
+        found: quoted(text),
         expected: "`development` or `ceremony`".to_owned(),
     })
 }
@@ -217,7 +217,7 @@ pub(super) fn supported(field: &str, found: &str, expected: &str) -> Result<(), 
     }
     Err(FormatError::Unsupported {
         field: field.to_owned(),
-        found: found.to_owned(),
+        found: quoted(found),
         expected: format!("`{expected}`"),
     })
 }

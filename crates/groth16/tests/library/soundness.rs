@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use sexton_groth16::format::{self, Format, FormatError};
 use sexton_groth16::point::{self, PointError};
-use sexton_groth16::{Proof, Scalar, VerifyError, VerifyingKey};
+use sexton_groth16::{Proof, ProofError, Scalar, VerifyError, VerifyingKey};
 
 use crate::SAMPLE;
 
@@ -38,12 +38,12 @@ fn points_outside_the_subgroup_are_refused_however_they_come() {
     let outside = PointError::OutsideSubgroup;
     // The component outside is killed by the final exponentiation or not: it must not come that far.
     for (bad_a, bad_c) in [(g1_outside(), g1_outside()), (add_g1(a, g1_outside()), add_g1(c, g1_outside()))] {
-        assert_eq!(Proof::new(bad_a, *b, *c), Err(("a", outside)));
-        assert_eq!(Proof::new(*a, *b, bad_c), Err(("c", outside)));
+        assert_eq!(Proof::new(bad_a, *b, *c), Err(ProofError { point: "a", source: outside }));
+        assert_eq!(Proof::new(*a, *b, bad_c), Err(ProofError { point: "c", source: outside }));
         assert_eq!(point::g1(bad_a.x, bad_a.y), Err(outside));
     }
     for bad_b in [g2_outside(), add_g2(b, g2_outside())] {
-        assert_eq!(Proof::new(*a, bad_b, *c), Err(("b", outside)));
+        assert_eq!(Proof::new(*a, bad_b, *c), Err(ProofError { point: "b", source: outside }));
         assert_eq!(point::g2(bad_b.x, bad_b.y), Err(outside));
     }
 }
