@@ -1,4 +1,4 @@
-//! Key files: a [header](super::header), then the points, uncompressed, in the order of [`SECTIONS`](section).
+//! Key files: a [header](super::header), then the points, uncompressed, in the order of `Sections::read`.
 //!
 //! Uncompressed, because a compressed point costs a square root: minutes for a large key. Unchecked once the hash has
 //! matched: a file whose owner can write it is trusted like a program, and a wrong point gives proofs that do not
