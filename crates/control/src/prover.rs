@@ -2,7 +2,9 @@
 //!
 //! Served by `prover serve`; asked by the supervisor, `deploy`, the dashboard and everybody who wants a proof.
 //! Requests refuse unknown names (a misspelt `deadline` must not be ignored); answers may gain names.
-//! Every answer that is not 2xx carries a [`Refusal`].
+//! Every answer that is not 2xx carries a [`Refusal`], except that of [`READYZ`].
+
+pub mod client;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

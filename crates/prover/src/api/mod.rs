@@ -6,8 +6,10 @@
 //! | [`keys`] | verifying keys |
 //! | [`operations`] | status, health, readiness, quiesce, drain |
 //! | [`metrics`] | Prometheus text |
+//! | [`browser`] | what a web page in a browser of this host must not reach |
 //! | [`refusal`] | every answer that is not 2xx |
 
+mod browser;
 mod keys;
 pub mod metrics;
 mod operations;
@@ -21,6 +23,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use sexton_control::prover::{DRAIN, HEALTHZ, KEYS, METRICS, PROOFS, QUIESCE, READYZ, STATUS};
 
+pub(crate) use self::browser::refuse_browsers;
 use self::refusal::Refused;
 use crate::engine::Engine;
 use crate::keys::KeyStore;

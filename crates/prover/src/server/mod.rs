@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::serve::Listener;
 use sexton_groth16::Shape;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 
 use self::notify::notify;
 use self::socket::{Socket, bind_tcp};
-use crate::api::Api;
+use crate::api::{Api, refuse_browsers};
 use crate::cpu::CpuBackend;
 use crate::engine::{Drain, Engine, Settings};
 use crate::exit::{self, Failure};
@@ -72,19 +73,19 @@ async fn run(socket: &Socket, tcp: Option<std::net::TcpListener>, options: Optio
 
     let mut servers = JoinSet::new();
     let (stop, stopped) = watch::channel(false);
-    let api = |files_allowed| Api { engine: engine.clone(), keys: Arc::clone(&keys), files_allowed }.router();
-    servers.spawn(listen(socket.listener().map_err(system)?, api(true), stopped.clone()));
+    let api = |files_allowed| Api { engine: engine.clone(), keys: Arc::clone(&keys), files_allowed };
+    servers.spawn(listen(socket.listener().map_err(system)?, api(true).router(), stopped.clone()));
     if let Some(tcp) = tcp {
         let tcp = tokio::net::TcpListener::from_std(tcp).map_err(system)?;
         let address = tcp.local_addr().map_err(system)?;
         log::event("listening", format_args!("tcp={address}"));
-        servers.spawn(listen(tcp, api(false), stopped));
+        servers.spawn(listen(tcp, api(false).router().layer(from_fn(refuse_browsers)), stopped));
     }
     log_start(&options);
 
     let mut changed = engine.changed();
-    let mut stopping = false;
-    let mut starting = true;
+    let (mut starting, mut stopping, mut signalled) = (true, false, false);
+    let mut outcome = Ok(());
     loop {
         let mut wake = engine.expire();
         match engine.drain_progress(options.linger) {
@@ -98,11 +99,16 @@ async fn run(socket: &Socket, tcp: Option<std::net::TcpListener>, options: Optio
         }
         tokio::select! {
             name = signals.next() => {
-                engine.drain(name, stopping);
+                engine.drain(name, signalled);
+                signalled = true;
             }
             result = &mut preloaded, if starting => {
                 starting = false;
-                preload_outcome(result)?;
+                outcome = preload_outcome(result);
+                if outcome.is_err() {
+                    engine.drain("key_failed", true);
+                    continue;
+                }
                 engine.started();
                 tell("READY=1");
                 log::event("ready", format_args!("keys={}", options.preload.len()));
@@ -122,7 +128,7 @@ async fn run(socket: &Socket, tcp: Option<std::net::TcpListener>, options: Optio
             jobs.accepted, jobs.done, jobs.failed, jobs.cancelled, jobs.handed_back
         ),
     );
-    Ok(())
+    outcome
 }
 
 async fn listen<L>(listener: L, router: Router, mut stopped: watch::Receiver<bool>)
