@@ -9,8 +9,10 @@ use sexton_model::pipeline::{
 
 use super::*;
 
+type Labels = BTreeMap<String, String>;
+
 /// Samples by name and labels; a sample without `# TYPE`, or with two values, is an error.
-fn read_back(text: &str) -> Result<HashMap<(String, BTreeMap<String, String>), f64>, String> {
+fn read_back(text: &str) -> Result<HashMap<(String, Labels), f64>, String> {
     let (mut types, mut samples) = (HashMap::new(), HashMap::new());
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
@@ -38,7 +40,7 @@ fn read_back(text: &str) -> Result<HashMap<(String, BTreeMap<String, String>), f
     Ok(samples)
 }
 
-fn read_labels(mut text: &str) -> Result<BTreeMap<String, String>, String> {
+fn read_labels(mut text: &str) -> Result<Labels, String> {
     let mut labels = BTreeMap::new();
     while !text.is_empty() {
         let (name, rest) = text.split_once("=\"").ok_or(text)?;

@@ -2,12 +2,12 @@
 //!
 //! | module | routes |
 //! |---|---|
-//! | [`proofs`] | submit, wait for, cancel |
-//! | [`keys`] | verifying keys |
-//! | [`operations`] | status, health, readiness, quiesce, drain |
-//! | [`metrics`] | Prometheus text |
-//! | [`browser`] | what a web page in a browser of this host must not reach |
-//! | [`refusal`] | every answer that is not 2xx |
+//! | `proofs` | submit, wait for, cancel |
+//! | `keys` | verifying keys |
+//! | `operations` | status, health, readiness, quiesce, drain |
+//! | `metrics` | Prometheus text |
+//! | `browser` | what a web page in a browser of this host must not reach |
+//! | `refusal` | every answer that is not 2xx |
 
 mod browser;
 mod keys;

@@ -21,6 +21,7 @@ use crate::output::say;
 /// Makes and verifies Groth16 proofs over BLS12-381, on the command line or as a server.
 #[derive(Debug, Parser)]
 #[command(name = "prover", version, propagate_version = true, arg_required_else_help = true)]
+#[command(max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 the thing asked for failed (or the proof is not valid), 2 usage, \
                         65 a file is malformed, 66 a file cannot be read, 73 an output cannot be created, \
@@ -28,7 +29,7 @@ use crate::output::say;
 )]
 pub struct Cli {
     /// Print one JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     json: bool,
     #[command(subcommand)]
     command: Command,

@@ -22,7 +22,7 @@ use crate::server::{Options, serve};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Routes:
-  POST /v1/proofs                      {\"circuit\":\"mimc\",\"inputs\":{\"size\":\"2^12\"}}; also id, priority, deadline_seconds
+  POST /v1/proofs                      submit {circuit, inputs, id, priority, deadline_seconds}
   GET /v1/proofs/ID?wait=30s           state, and the proof when it is done; format=snarkjs
   DELETE /v1/proofs/ID                 cancel
   GET /v1/circuits/CIRCUIT/vk          verifying key, of mimc-2^12 for example; format=snarkjs
@@ -34,6 +34,11 @@ Environment:
   SEXTON_MEMORY_BUDGET_BYTES           memory budget in bytes, shown in /status
   SEXTON_RUN_ID                        shown in /status
   NOTIFY_SOCKET                        told READY=1 and STOPPING=1 (sd_notify)
+
+Inputs:
+  mimc                                 size, such as \"2^12\"; seed
+  sha256                               preimage, or preimage_hex
+  merkle                               file (absolute path), block; block_size, such as \"64KiB\"
 
 Example:
   curl --unix-socket SOCKET -d '{\"circuit\":\"mimc\",\"inputs\":{\"size\":\"2^12\"}}' http://prover/v1/proofs")]

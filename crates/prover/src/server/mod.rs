@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::notify::notify;
-use self::socket::{Socket, bind_tcp};
+use self::socket::{Socket, SocketError, bind_tcp};
 use crate::api::{Api, refuse_browsers};
 use crate::cpu::CpuBackend;
 use crate::engine::{Drain, Engine, Settings};
@@ -56,7 +56,10 @@ pub struct Options {
 pub fn serve(options: Options) -> Result<(), Failure> {
     let socket = Socket::bind(&options.socket).map_err(|error| Failure::new(exit::FAILED, error))?;
     let tcp = options.listen.map(bind_tcp).transpose();
-    let tcp = tcp.map_err(|error| Failure::new(exit::FAILED, error))?;
+    let tcp = tcp.map_err(|error| {
+        let code = if matches!(error, SocketError::NotLoopback(_)) { exit::USAGE } else { exit::FAILED };
+        Failure::new(code, error)
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     let outcome = runtime.block_on(run(&socket, tcp, options));
     // Threads that still compute are abandoned: whatever they make is discarded.
@@ -88,14 +91,14 @@ async fn run(socket: &Socket, tcp: Option<std::net::TcpListener>, options: Optio
     let mut outcome = Ok(());
     loop {
         let mut wake = engine.expire();
+        if engine.is_draining() && !stopping {
+            stopping = true;
+            tell("STOPPING=1");
+        }
         match engine.drain_progress(options.linger) {
             Drain::Over => break,
             Drain::Answering(until) => wake = Some(wake.map_or(until, |wake| wake.min(until))),
             Drain::None | Drain::Running => {}
-        }
-        if engine.is_draining() && !stopping {
-            stopping = true;
-            tell("STOPPING=1");
         }
         tokio::select! {
             name = signals.next() => {
