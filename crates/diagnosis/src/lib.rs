@@ -5,6 +5,8 @@
 //!
 //! | module | decides |
 //! |---|---|
+//! | [`death`] | why a run ended |
 //! | [`process_state`] | whether a process lives, is on its way out, is held by someone, or is gone |
 
+pub mod death;
 pub mod process_state;

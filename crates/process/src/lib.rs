@@ -14,26 +14,33 @@
 //! | [`spawn`] | makes a process that waits, fully prepared, until it may run its program |
 //! | [`pidfd`] | a handle on one process: signal, peek, reap, exit status of a stranger |
 //! | [`orphans`] | reaps what a subreaper inherits, without touching its own children |
+//! | [`inherit`] | takes over descriptors that came through `exec` |
 //! | [`identity`] | boot id, PID namespace and start time of a process |
 //! | [`fifo`], [`splice`] | the FIFO that carries a prover's output, and its way into a file inside the kernel |
 //! | [`watch`] | tells when a file has grown |
-//! | [`ready`] | waits until one of a few descriptors has something |
+//! | [`ready`], [`readable`] | wait until descriptors have something: by `poll`, and inside the runtime |
 // The crate exists for system calls that have no safe wrapper; each block says why it is sound.
 #![allow(unsafe_code)]
 
 pub mod fifo;
 pub mod identity;
+pub mod inherit;
 pub mod orphans;
 pub mod pidfd;
+pub mod readable;
 pub mod ready;
 pub mod spawn;
 pub mod splice;
 pub mod watch;
 
 pub use identity::identity;
+pub use inherit::inherited;
 pub use orphans::{children, reap_orphans};
 pub use pidfd::{Ended, Pidfd, Usage};
-pub use spawn::{Held, Spawn, SpawnError, Stage};
+pub use readable::Readable;
+pub use spawn::{Held, Spawn, SpawnError, Stage, no_core};
+
+pub use libc::{EBUSY, ECANCELED, EIO, ENOENT, SIGINT, SIGKILL, SIGTERM};
 
 /// Makes the calling process a subreaper: orphans below it become its children instead of PID 1's. Kept over `exec`,
 /// not inherited by `fork` (prctl(2), `PR_SET_CHILD_SUBREAPER`).

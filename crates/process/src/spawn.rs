@@ -122,6 +122,14 @@ impl SpawnError {
     }
 }
 
+/// The limit that keeps a child from dumping core; it may raise it again up to what the parent has.
+pub fn no_core() -> (u32, libc::rlimit) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: points to a live rlimit. A failure leaves both at 0.
+    unsafe { libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit) };
+    (libc::RLIMIT_CORE, libc::rlimit { rlim_cur: 0, ..limit })
+}
+
 /// Exit code of a child whose program could not be executed, as shells have it: 127 not found, 126 not executable.
 pub const fn exec_failure_code(errno: i32) -> i32 {
     if matches!(errno, libc::ENOENT | libc::ENOTDIR) { 127 } else { 126 }

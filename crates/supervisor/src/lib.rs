@@ -1,1 +1,32 @@
-//! Forks, reaps, records and restarts a prover. Binary `supervisor`.
+//! Forks, reaps, records and restarts a prover.
+//!
+//! Last in the flow of what is observed (reader → model → diagnosis → **record**), and the one program that acts. Two
+//! processes of this one binary share the work, so that neither a crash nor an upgrade of the clever one loses a
+//! prover or its exit status:
+//!
+//! ```text
+//! supervisor     policy, records, control socket; may die, restart, be replaced       daemon, machine, policy
+//! └── keeper     forks, waits, keeps the output; decides nothing                      keeper
+//!     └── prover
+//! ```
+//!
+//! | module | part |
+//! |---|---|
+//! | [`machine`], [`policy`] | what to do next, as pure functions |
+//! | [`daemon`] | the shell around them: one loop |
+//! | [`keeper`] | the prover's parent |
+//! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
+//! | [`command`] | the command line |
+
+pub mod command;
+pub mod daemon;
+pub mod durable;
+pub mod journal;
+pub mod keeper;
+pub mod machine;
+pub mod place;
+pub mod policy;
+pub mod runs;
+
+/// Version of the package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,127 @@
+//! The command line: `supervisor COMMAND`.
+//!
+//! Data goes to standard output, messages to standard error. Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 75 not
+//! finished in time, 77 not readable, 78 configuration; `run` ends with its prover's own code.
+
+mod control;
+mod run;
+mod runs;
+mod show;
+mod status;
+mod why;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use sexton_control::client::ClientError;
+
+use crate::daemon::DaemonError;
+use crate::place::{PlaceArgs, PlaceError};
+use crate::runs::RunError;
+
+/// Starts a GPU prover, keeps it alive, and says why it died
+#[derive(Debug, Parser)]
+#[command(name = "supervisor", version, propagate_version = true, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Status(status::StatusArgs),
+    Why(why::WhyArgs),
+    Runs(runs::RunsArgs),
+    /// Stop the prover and keep it down
+    Stop(control::WaitArgs),
+    /// Start the prover when it is down
+    Start,
+    /// Stop the prover and start it again
+    Restart(control::WaitArgs),
+    /// Stop the prover and end the supervisor
+    Shutdown(control::WaitArgs),
+}
+
+/// What ends a command with something else than 0.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// Exit code 1.
+    #[error("{0}")]
+    Failed(String),
+    /// Exit code 3.
+    #[error("{0}")]
+    NotRunning(String),
+    /// Exit code 75.
+    #[error("{0}")]
+    NotInTime(String),
+    /// Exit code 78.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// Standard output is gone, or full.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl Failure {
+    fn code(&self) -> u8 {
+        match self {
+            Self::NotRunning(_) | Self::Client(ClientError::NotRunning(_)) => 3,
+            Self::NotInTime(_) | Self::Client(ClientError::Timeout(..)) => 75,
+            Self::Run(RunError::Read { .. } | RunError::Decode { .. }) => 77,
+            Self::Place(_) | Self::Daemon(DaemonError::Place(_)) => 78,
+            Self::Failed(_) | Self::Client(_) | Self::Run(_) | Self::Daemon(_) | Self::Output(_) => 1,
+        }
+    }
+}
+
+/// `supervisor`'s `main`.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(dispatch(arguments)),
+        Err(error) => Err(Failure::Failed(format!("cannot start the runtime: {error}"))),
+    };
+    match result {
+        Ok(code) => code,
+        // `supervisor runs | head`: whoever read has had enough.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("supervisor: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+async fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let place = arguments.place.resolve()?;
+    let json = arguments.json;
+    match arguments.command {
+        Command::Run(args) => return run::run(place, args).await,
+        Command::Status(args) => return status::status(&place, &args, json).await,
+        Command::Why(args) => why::why(&place, &args, json)?,
+        Command::Runs(args) => runs::list(&place, &args, json)?,
+        Command::Stop(args) => control::stop(&place, &args, json).await?,
+        Command::Start => control::start(&place, json).await?,
+        Command::Restart(args) => control::restart(&place, &args, json).await?,
+        Command::Shutdown(args) => control::shutdown(&place, &args, json).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Parser of durations for clap.
+fn duration(text: &str) -> Result<std::time::Duration, sexton_model::units::UnitError> {
+    sexton_model::units::parse_duration(text)
+}

@@ -1,0 +1,62 @@
+//! `supervisor run`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::{Failure, duration};
+use crate::daemon::{self, Settings};
+use crate::place::Place;
+use crate::policy::{BackOff, Policy, Restart};
+
+/// Supervise a prover in the foreground
+///
+/// Without COMMAND: `prover serve`, with the prover beside this executable, else on PATH. Over a living run of the same
+/// name it takes that run over instead of starting a second one; COMMAND is used from the next start on.
+///
+/// Ends with the prover's own exit code (128+n for signals, 127 not found, 126 not executable) when policy says no more
+/// restarts. SIGTERM and SIGINT stop the prover first, then end with 0; a second one kills it.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArgs {
+    /// When to restart the prover after it ends by itself
+    #[arg(long, value_enum, default_value = "on-failure", env = "SEXTON_RESTART")]
+    restart: Restart,
+    /// Time between SIGTERM and SIGKILL when the prover is stopped
+    #[arg(long, value_name = "DUR", default_value = "90s", value_parser = duration, env = "SEXTON_STOP_TIMEOUT")]
+    stop_timeout: Duration,
+    /// Delay before the first restart; it doubles with each one
+    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = duration)]
+    backoff: Duration,
+    /// Longest delay before a restart
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = duration)]
+    backoff_max: Duration,
+    /// A run that lasts this long resets the delay
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = duration)]
+    stable_after: Duration,
+    /// Let the prover dump core (by default its soft limit is 0)
+    #[arg(long)]
+    core: bool,
+    /// The prover and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(super) async fn run(place: Place, args: RunArgs) -> Result<ExitCode, Failure> {
+    let bundled = args.command.is_empty();
+    let policy = Policy {
+        restart: args.restart,
+        back_off: BackOff { first: args.backoff, most: args.backoff_max.max(args.backoff) },
+        stable_after: args.stable_after,
+        stop_timeout: args.stop_timeout,
+        // Only the bundled prover is known to answer /readyz.
+        awaits_readiness: bundled,
+    };
+    let command = if bundled { vec![bundled_prover().into(), "serve".into()] } else { args.command };
+    Ok(daemon::run(Settings { place, command, policy, core: args.core }).await?)
+}
+
+fn bundled_prover() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("prover")));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| "prover".into())
+}

@@ -1,0 +1,100 @@
+//! `supervisor why`
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use sexton_model::exit::ExitRecord;
+use sexton_model::units::{Bytes, Human};
+
+use super::{Failure, show};
+use crate::place::Place;
+use crate::runs;
+
+/// How many lines of last words are shown without `--json`.
+const LAST_LINES: usize = 20;
+
+/// Say why a run ended: the sentence, the evidence, its last words
+///
+/// Reads the records, whether a supervisor runs or not.
+#[derive(Debug, clap::Args)]
+pub(super) struct WhyArgs {
+    /// The run's id, or the beginning of it [default: the run that ended last]
+    run: Option<String>,
+}
+
+pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failure> {
+    let runs_dir = place.runs_dir();
+    let (dir, record) = match &args.run {
+        Some(id) => {
+            let dir = runs::find(&runs_dir, id)?;
+            let record = dir.exit_record()?;
+            (dir, record)
+        }
+        None => {
+            let mut ended = None;
+            for dir in runs::list(&runs_dir)?.into_iter().rev() {
+                if let Some(record) = dir.exit_record()? {
+                    ended = Some((dir, Some(record)));
+                    break;
+                }
+            }
+            let none = || Failure::Failed(format!("no run of \"{}\" has ended yet", place.name));
+            ended.ok_or_else(none)?
+        }
+    };
+    let Some(record) = record else {
+        return Err(Failure::Failed(format!(
+            "run {} has no recorded end: it lives, or `supervisor run` will find out",
+            dir.run_id()
+        )));
+    };
+    if json {
+        return Ok(show::json(&record)?);
+    }
+    let log = dir.output_file();
+    Ok(show::text(&page(&record, &log.to_string_lossy()))?)
+}
+
+fn page(record: &ExitRecord, log: &str) -> String {
+    let mut page = String::new();
+    let verdict = &record.verdict;
+    let level = verdict.level.map(|level| format!(", {level} limit")).unwrap_or_default();
+    // Writing to a string does not fail.
+    let _ = writeln!(page, "{} ({}{level}, {})\n", verdict.summary, verdict.cause, verdict.confidence);
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(page, "{name:<9} {value}");
+    };
+    line("run", record.run_id.clone());
+    line("command", show::command(&record.command));
+    line("pid", record.pid.map_or("none".to_owned(), |pid| pid.to_string()));
+    line("started", show::time(record.started_at));
+    let after = Human(Duration::from_secs_f64(record.duration_seconds));
+    line("ended", format!("{}, after {after}", show::time(record.ended_at)));
+    line("status", record.wait.to_string());
+    let used = &record.resources;
+    if let (Some(user), Some(system)) = (used.user_seconds, used.system_seconds) {
+        let rss = used.max_rss_bytes.map(|rss| format!(", {} at most", Bytes(rss))).unwrap_or_default();
+        line("used", format!("{user:.2} s user, {system:.2} s system{rss}"));
+    }
+    let _ = writeln!(page, "\nevidence");
+    for seen in &record.evidence {
+        let source = seen.source.to_string();
+        let answer = seen.answer.to_string();
+        let _ = writeln!(page, "  {source:<18} {answer:<11} {}", seen.detail);
+    }
+    let lines: Vec<&str> = record.last_words.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if lines.is_empty() {
+        let _ = writeln!(page, "\nit wrote nothing");
+    } else {
+        let _ = writeln!(page, "\nlast words (all of it: {log})");
+        // What a prover prints must not steer the terminal.
+        let calm = |line: &str| {
+            line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect::<String>()
+        };
+        for line in shown {
+            let _ = writeln!(page, "  {}", calm(line));
+        }
+    }
+    page
+}

@@ -1,0 +1,213 @@
+//! The run that lives now, and the endings of runs.
+
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use sexton_diagnosis::death::{self, Facts, OwnSignal};
+use sexton_model::event::EventKind;
+use sexton_model::exit::{ExitRecord, Resources};
+use sexton_model::run::RunRecord;
+use sexton_model::wait::WaitStatus;
+use sexton_model::{SCHEMA_VERSION, Timestamp};
+use sexton_process::{Ended, Pidfd, Readable, Stage, fifo};
+
+use super::relay::Relay;
+use crate::journal;
+use crate::keeper::output::Output;
+use crate::keeper::wait_file::{RECORD_BYTES, StartError, WaitFile, WaitRecord};
+use crate::runs::{RunDir, RunError};
+
+/// How long a process that somebody else must reap may take to leave its status in its pidfd.
+const STRANGER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who waits for the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parent {
+    /// The keeper, as always but after an accident.
+    Keeper,
+    /// We: the keeper died and the run fell to us, its subreaper.
+    Us,
+    /// Somebody else: keeper and supervisor died both.
+    Stranger,
+}
+
+/// A living run.
+#[derive(Debug)]
+pub struct LiveRun {
+    /// Its folder.
+    pub dir: RunDir,
+    /// What was recorded at its start.
+    pub record: RunRecord,
+    /// PID.
+    pub pid: i32,
+    /// Handle.
+    pub pidfd: Pidfd,
+    /// Readable when it has ended.
+    pub end: Readable,
+    /// Who waits for it.
+    pub parent: Parent,
+    /// Whether it was found alive.
+    pub adopted: bool,
+    /// Held open so that what is in the FIFO outlives a keeper and a prover that die together.
+    _fifo: Option<File>,
+    /// Present while we copy the output ourselves.
+    pub output: Option<(Readable, Output)>,
+    /// Passes it on.
+    pub relay: Option<Relay>,
+}
+
+impl LiveRun {
+    /// Takes charge of a process that is there.
+    ///
+    /// # Errors
+    /// Of the runtime's registration of the pidfd.
+    pub fn new(dir: RunDir, record: RunRecord, pid: i32, pidfd: Pidfd, parent: Parent) -> io::Result<Self> {
+        let fifo = fifo::open_for_reader(&dir.fifo()).ok();
+        let end = Readable::new(&pidfd)?;
+        Ok(Self {
+            dir,
+            record,
+            pid,
+            pidfd,
+            end,
+            parent,
+            adopted: false,
+            _fifo: fifo,
+            output: None,
+            relay: None,
+        })
+    }
+
+    /// Copies the output from now on, since the keeper does not any more.
+    pub fn take_over_output(&mut self) {
+        let opened = Output::open(self.dir.path());
+        self.output = opened.and_then(|output| Ok((Readable::new(&output)?, output))).ok();
+    }
+
+    /// Writes `wait.json` as the keeper would have, and reaps the run where it is ours.
+    pub async fn end_without_keeper(&mut self) -> WaitRecord<'static> {
+        let run_id = self.dir.run_id();
+        let ended = match self.pidfd.peek() {
+            Ok(ended) => ended,
+            Err(_) => self.status_of_stranger().await,
+        };
+        let mut record = WaitRecord::new(&run_id, self.pid, ended);
+        if ended.is_some_and(|ended| ended.usage == Default::default()) {
+            // Known from the pidfd only, which has no usage.
+            (record.user_us, record.system_us, record.max_rss_bytes) = (None, None, None);
+        }
+        let mut buffer = [0; RECORD_BYTES];
+        let output = self.output.as_mut().map(|(_, output)| output);
+        if let Ok(file) = WaitFile::prepare(self.dir.path()) {
+            crate::keeper::keep(&mut record, output, &file, &mut buffer);
+        }
+        let _ = self.pidfd.reap();
+        WaitRecord { run_id: run_id.clone().into(), ..record }
+    }
+
+    async fn status_of_stranger(&self) -> Option<Ended> {
+        let deadline = tokio::time::Instant::now() + STRANGER_PATIENCE;
+        loop {
+            // The kernel keeps the status in the pidfd once the real parent has reaped the process.
+            if let Some(status) = self.pidfd.exit_status_of_stranger() {
+                return Some(Ended { status, usage: Default::default() });
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return None;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// The exit record of a run, from its wait record (or the lack of one), its output and our own signals.
+pub fn exit_record(
+    dir: &RunDir,
+    run: &RunRecord,
+    wait: Option<&WaitRecord<'_>>,
+    own_signals: Vec<OwnSignal>,
+) -> ExitRecord {
+    let ended_at = wait
+        .and_then(|wait| Timestamp::from_nanosecond(wait.ended_at_unix_ns.into()).ok())
+        .unwrap_or_else(Timestamp::now);
+    let status = wait.map_or(WaitStatus::UNKNOWN, |wait| wait.wait);
+    let start_error = wait.and_then(|wait| wait.start_error).map(|error| explain(error, run));
+    let (verdict, evidence) = death::judge(&Facts { wait: status, start_error, own_signals, at: ended_at });
+    let (last_words, last_words_truncated) = dir.last_words().unwrap_or_default();
+    let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
+    ExitRecord {
+        schema_version: SCHEMA_VERSION,
+        run_id: dir.run_id(),
+        command: run.command.clone(),
+        pid: run.identity.as_ref().map(|identity| identity.pid),
+        exe_sha256: run.executable.sha256.clone(),
+        started_at: run.started_at,
+        ended_at,
+        duration_seconds: ended_at.duration_since(run.started_at).as_secs_f64().max(0.0),
+        wait: status,
+        verdict,
+        evidence,
+        resources: Resources {
+            max_rss_bytes: wait.and_then(|wait| wait.max_rss_bytes),
+            cgroup_peak_bytes: None,
+            user_seconds: seconds(wait.and_then(|wait| wait.user_us)),
+            system_seconds: seconds(wait.and_then(|wait| wait.system_us)),
+        },
+        in_flight: Vec::new(),
+        last_words,
+        last_words_truncated,
+    }
+}
+
+/// Why a program never ran, in words.
+pub fn explain(error: StartError, run: &RunRecord) -> String {
+    let os = io::Error::from_raw_os_error(error.errno);
+    let program = run.executable.path.as_deref().or(run.command.first().map(String::as_str)).unwrap_or("?");
+    match Stage::from_number(error.stage) {
+        Some(Stage::Exec)
+            if error.errno == sexton_process::ENOENT && std::path::Path::new(program).exists() =>
+        {
+            format!("cannot execute {program}: the file is there, the interpreter that it asks for is not")
+        }
+        Some(Stage::Exec) => format!("cannot execute {program}: {os}"),
+        Some(stage) => sexton_process::SpawnError::Child(stage, error.errno).to_string(),
+        None if error.errno == sexton_process::ECANCELED => {
+            "the supervisor went away before it could run".to_owned()
+        }
+        None => format!("no process could be made: {os}"),
+    }
+}
+
+/// The signals that the journal says we sent to this run.
+///
+/// # Errors
+/// Where the journal cannot be read.
+pub fn own_signals(journal: &std::path::Path, run_id: &str) -> io::Result<Vec<OwnSignal>> {
+    let sent = |event: sexton_model::event::Event| {
+        let signal = event.details.get("signal")?.as_i64()?;
+        Some(OwnSignal { signal: signal as i32, at: event.at })
+    };
+    let events = journal::read(journal, 0)?.into_iter();
+    Ok(events
+        .filter(|event| event.kind == EventKind::Signalled && event.run_id.as_deref() == Some(run_id))
+        .filter_map(sent)
+        .collect())
+}
+
+/// Writes the exit record of a run that has ended, unless it has one, and takes its FIFO away.
+///
+/// # Errors
+/// [`RunError`], or the disk's.
+pub fn finish(
+    dir: &RunDir,
+    run: &RunRecord,
+    wait: Option<&WaitRecord<'_>>,
+    own_signals: Vec<OwnSignal>,
+) -> Result<ExitRecord, RunError> {
+    let record = exit_record(dir, run, wait, own_signals);
+    let path = dir.exit_file();
+    crate::durable::write_json(&path, &record).map_err(|source| RunError::Write { path, source })?;
+    let _ = std::fs::remove_file(dir.fifo());
+    Ok(record)
+}

@@ -1,0 +1,546 @@
+//! The supervisor process: the shell around the state table.
+//!
+//! One loop on a single-threaded runtime: wait for news ([`News`]), feed the [`Machine`], perform its actions.
+//!
+//! | module | part |
+//! |---|---|
+//! | [`link`] | the connection to the keeper |
+//! | [`live`] | the living run, and the endings of runs |
+//! | [`start`] | making a run; taking over what an earlier supervisor left |
+//! | [`relay`] | the prover's output on our own standard output |
+//! | [`server`] | the control socket |
+//! | [`executable`] | what a run executes, with its hash |
+
+pub mod executable;
+pub mod link;
+pub mod live;
+pub mod relay;
+pub mod server;
+pub mod start;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sexton_control::client::{Client, Endpoint};
+use sexton_model::event::EventKind;
+use sexton_model::exit::ExitRecord;
+use sexton_model::status::{State, SupervisorStatus};
+use sexton_model::units::Human;
+use sexton_model::wait::{WaitKind, signal_name};
+use sexton_model::{SCHEMA_VERSION, Timestamp};
+use sexton_process::splice::Moved;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::journal::Journal;
+use crate::keeper::wait_file::WaitRecord;
+use crate::keeper::wire::{FromKeeper, ToKeeper};
+use crate::machine::{Action, Farewell, Input, Machine};
+use crate::place::{Place, PlaceError};
+use crate::policy::{Ending, Policy};
+use crate::runs::RunError;
+use executable::Hasher;
+use link::{Link, LinkError};
+use live::{LiveRun, Parent};
+
+/// How often a prover is asked whether it is ready.
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What `supervisor run` was asked for.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where.
+    pub place: Place,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// When to restart.
+    pub policy: Policy,
+    /// Whether the prover may dump core.
+    pub core: bool,
+}
+
+/// What ends a supervisor early.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// No usable folders.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A second supervisor of one name.
+    #[error("a supervisor of \"{name}\" already runs{}; a second prover needs another --name", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    AlreadyRuns {
+        /// The name.
+        name: String,
+        /// Its PID, where that could be read.
+        pid: Option<i32>,
+    },
+    /// A damaged or unwritable record.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The keeper.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Something else of the system's.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> DaemonError {
+    move |source| DaemonError::Io { what, source }
+}
+
+/// A command from the control socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// `POST /v1/stop`
+    Stop,
+    /// `POST /v1/start`
+    Start,
+    /// `POST /v1/restart`
+    Restart,
+    /// `POST /v1/shutdown`
+    Shutdown,
+}
+
+/// A command, and where the answer goes.
+pub type Request = (Command, oneshot::Sender<SupervisorStatus>);
+
+/// What the loop waits for.
+#[derive(Debug)]
+enum News {
+    Signal(i32),
+    Command(Request),
+    Keeper(io::Result<FromKeeper>),
+    /// The run's pidfd is readable and the keeper will not tell.
+    RunEnded,
+    Copied,
+    ChildEnded,
+    Due,
+    Ready,
+}
+
+/// The supervisor of one prover.
+#[derive(Debug)]
+pub struct Daemon {
+    settings: Settings,
+    machine: Machine,
+    journal: Journal,
+    link: Option<Link>,
+    live: Option<LiveRun>,
+    last_exit: Option<ExitRecord>,
+    hasher: Hasher,
+    serial: u32,
+    origin: Instant,
+    since: Timestamp,
+    reason: Option<String>,
+    wake_at: Option<Instant>,
+    farewell: Option<Farewell>,
+    status: watch::Sender<SupervisorStatus>,
+    _locks: [File; 2],
+}
+
+/// Runs the supervisor until it is asked to leave, or policy says no more restarts.
+///
+/// # Errors
+/// [`DaemonError`]: nothing was started then, or what was started goes on under its keeper.
+pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
+    settings.place.create()?;
+    let locks = start::lock(&settings.place)?;
+    sexton_process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
+    let mut signals = Signals::new().map_err(failed("cannot handle signals"))?;
+    let journal = Journal::open(&settings.place.journal()).map_err(failed("cannot open the journal"))?;
+    let mut daemon = Daemon::new(settings, journal, locks);
+    daemon.log(
+        EventKind::SupervisorStarted,
+        None,
+        json!({"pid": std::process::id(), "version": crate::VERSION}),
+    );
+    let adopted = daemon.take_over().await?;
+
+    let (commands, mut requests) = mpsc::channel(16);
+    let socket = daemon.settings.place.control_socket();
+    let server = server::bind(&socket).map_err(failed("cannot listen on the control socket"))?;
+    let state =
+        server::Shared { place: daemon.settings.place.clone(), status: daemon.status.subscribe(), commands };
+    let serving = tokio::spawn(server::serve(server, state));
+
+    if !adopted {
+        daemon.feed(Input::Start).await;
+    }
+    while daemon.farewell.is_none() {
+        let news = daemon.next(&mut signals, &mut requests).await;
+        daemon.handle(news).await;
+    }
+    serving.abort();
+    let _ = std::fs::remove_file(socket);
+    Ok(daemon.leave().await)
+}
+
+/// The signals that a supervisor reacts to.
+#[derive(Debug)]
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    child: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            // A terminal that was closed: its prover goes on, and so do we.
+            hangup: signal(SignalKind::hangup())?,
+            child: signal(SignalKind::child())?,
+        })
+    }
+
+    async fn next(&mut self) -> News {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return News::Signal(sexton_process::SIGTERM),
+                _ = self.interrupt.recv() => return News::Signal(sexton_process::SIGINT),
+                _ = self.child.recv() => return News::ChildEnded,
+                _ = self.hangup.recv() => {}
+            }
+        }
+    }
+}
+
+impl Daemon {
+    fn new(settings: Settings, journal: Journal, locks: [File; 2]) -> Self {
+        let machine = Machine::new(settings.policy);
+        let now = Timestamp::now();
+        let status = watch::Sender::new(SupervisorStatus {
+            schema_version: SCHEMA_VERSION,
+            name: settings.place.name.clone(),
+            state: machine.state(),
+            reason: None,
+            run_id: None,
+            pid: None,
+            supervisor_pid: std::process::id() as i32,
+            keeper_pid: None,
+            adopted: false,
+            exe_sha256: None,
+            since: now,
+            restarts: 0,
+            next_start_at: None,
+            budget_bytes: None,
+            drain: None,
+            gate: None,
+            last_exit: None,
+            prover_socket: None,
+        });
+        Self {
+            settings,
+            machine,
+            journal,
+            link: None,
+            live: None,
+            last_exit: None,
+            hasher: Hasher::default(),
+            serial: 0,
+            origin: Instant::now(),
+            since: now,
+            reason: None,
+            wake_at: None,
+            farewell: None,
+            status,
+            _locks: locks,
+        }
+    }
+
+    async fn next(&mut self, signals: &mut Signals, requests: &mut mpsc::Receiver<Request>) -> News {
+        let Self { link, live, wake_at, machine, settings, .. } = self;
+        let keeper = async {
+            match link {
+                Some(link) => link.receive().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (mut output, mut end) = (None, None);
+        if let Some(live) = live {
+            output = live.output.as_mut();
+            end = (live.parent != Parent::Keeper).then_some(&live.end);
+        }
+        let copied = async {
+            let Some((readable, output)) = output else { return std::future::pending().await };
+            // An error is the runtime's end, and ours.
+            if let Ok(mut guard) = readable.wait().await
+                && !matches!(output.copy(), Moved::Bytes(_))
+            {
+                guard.clear_ready();
+            }
+        };
+        let ended = async {
+            match end {
+                Some(end) => drop(end.wait().await),
+                None => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match wake_at {
+                Some(at) => tokio::time::sleep_until(*at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let ready = async {
+            match machine.state() {
+                State::Starting if settings.policy.awaits_readiness => ready(&settings.place).await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            news = signals.next() => news,
+            Some(request) = requests.recv() => News::Command(request),
+            message = keeper => News::Keeper(message),
+            () = copied => News::Copied,
+            () = ended => News::RunEnded,
+            () = due => News::Due,
+            () = ready => News::Ready,
+        }
+    }
+
+    async fn handle(&mut self, news: News) {
+        match news {
+            News::Signal(number) => {
+                let leaving = self.machine.state() == State::Stopping;
+                self.say(&format!(
+                    "{}: stopping the prover{}",
+                    signal_name(number),
+                    if leaving { " now" } else { "" }
+                ));
+                self.log(
+                    EventKind::Commanded,
+                    None,
+                    json!({"command": "shutdown", "by": signal_name(number)}),
+                );
+                self.feed(if leaving { Input::Hasten } else { Input::Shutdown }).await;
+            }
+            News::Command((command, reply)) => {
+                let name = format!("{command:?}").to_lowercase();
+                self.log(EventKind::Commanded, None, json!({"command": name, "by": "control socket"}));
+                self.feed(match command {
+                    Command::Stop => Input::Stop,
+                    Command::Start => Input::Start,
+                    Command::Restart => Input::Restart,
+                    Command::Shutdown => Input::Shutdown,
+                })
+                .await;
+                // A client that has gone away does not want the answer.
+                let _ = reply.send(self.status.borrow().clone());
+            }
+            News::Keeper(Ok(FromKeeper::Ended(bytes))) => {
+                let wait = serde_json::from_slice::<WaitRecord<'static>>(&bytes).ok();
+                self.end(wait).await;
+            }
+            // An answer that came after its patience.
+            News::Keeper(Ok(_)) => {}
+            News::Keeper(Err(_)) => self.lost_keeper().await,
+            News::RunEnded => {
+                if let Some(live) = &mut self.live {
+                    let wait = live.end_without_keeper().await;
+                    self.end(Some(wait)).await;
+                }
+            }
+            News::Copied => {}
+            News::ChildEnded => {
+                let run = self.live.as_ref().map(|live| live.pid);
+                // A process table that cannot be read now will be at the next death.
+                let _ = sexton_process::reap_orphans(run.as_slice());
+            }
+            News::Due => {
+                self.wake_at = None;
+                self.feed(Input::Due).await;
+            }
+            News::Ready => {
+                let run_id = self.run_id();
+                self.log(EventKind::RunReady, run_id.as_deref(), json!({}));
+                self.say("prover is ready");
+                self.feed(Input::Ready).await;
+            }
+        }
+    }
+
+    /// Feeds the table and performs what it says; what comes of that is fed in turn.
+    async fn feed(&mut self, first: Input) {
+        let mut inputs = std::collections::VecDeque::from([first]);
+        while let Some(input) = inputs.pop_front() {
+            let before = self.machine.state();
+            let actions = self.machine.step(input, self.origin.elapsed(), fastrand::f64());
+            self.enter(before);
+            for action in actions {
+                match action {
+                    Action::Launch => inputs.push_back(self.launch().await),
+                    Action::Terminate => self.signal(sexton_process::SIGTERM, "asked to stop"),
+                    Action::Kill => self.signal(sexton_process::SIGKILL, "did not stop in time"),
+                    Action::WakeAt(at) => self.wake_at = Some(self.origin + at),
+                    Action::Sleep => self.wake_at = None,
+                    Action::Leave(farewell) => self.farewell = Some(farewell),
+                }
+            }
+            if self.machine.state() == State::BackingOff && before != State::BackingOff {
+                self.announce_restart();
+            }
+            self.publish();
+        }
+    }
+
+    /// Notes a change of state.
+    fn enter(&mut self, before: State) {
+        let state = self.machine.state();
+        if state != before {
+            self.since = Timestamp::now();
+            let run_id = self.run_id();
+            self.log(EventKind::StateChanged, run_id.as_deref(), json!({"from": before, "to": state}));
+        }
+    }
+
+    fn announce_restart(&mut self) {
+        let delay = self.wake_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
+        let attempt = self.machine.restarts() + 1;
+        self.reason = Some(format!("restart {attempt} follows"));
+        self.log(
+            EventKind::RestartScheduled,
+            None,
+            json!({"delay_seconds": delay.as_secs_f64(), "attempt": attempt}),
+        );
+        self.say(&format!("restarting in {}", Human(delay)));
+    }
+
+    /// A run has ended and nobody but us has to know any more.
+    async fn end(&mut self, wait: Option<WaitRecord<'static>>) {
+        let Some(mut live) = self.live.take() else { return };
+        let own = live::own_signals(&self.settings.place.journal(), &live.dir.run_id()).unwrap_or_default();
+        let record = match live::finish(&live.dir, &live.record, wait.as_ref(), own.clone()) {
+            Ok(record) => record,
+            Err(error) => {
+                self.say(&error.to_string());
+                live::exit_record(&live.dir, &live.record, wait.as_ref(), own)
+            }
+        };
+        if let Some(relay) = live.relay.take() {
+            relay.finish();
+        }
+        self.ended(record).await;
+    }
+
+    /// Notes an exit record and lets policy decide.
+    async fn ended(&mut self, record: ExitRecord) {
+        let ending = self.note_ending(record);
+        self.feed(Input::Ended(ending)).await;
+    }
+
+    fn note_ending(&mut self, record: ExitRecord) -> Ending {
+        let start_failed = record.verdict.cause == sexton_model::verdict::Cause::StartFailed;
+        let ending = Ending {
+            success: record.wait.kind == WaitKind::Exited && record.wait.code == Some(0),
+            start_failed,
+        };
+        let details = json!({"wait": record.wait, "cause": record.verdict.cause, "pid": record.pid});
+        self.log(EventKind::RunEnded, Some(&record.run_id), details);
+        if start_failed {
+            self.say(record.verdict.summary.trim_start_matches("the program never ran: "));
+        } else {
+            let after = Human(Duration::from_secs_f64(record.duration_seconds));
+            self.say(&format!("prover {} after {after}: {}", record.wait, record.verdict.summary));
+        }
+        self.last_exit = Some(record);
+        self.reason = None;
+        ending
+    }
+
+    fn signal(&mut self, number: i32, reason: &str) {
+        let Some(live) = &self.live else { return };
+        let run_id = live.dir.run_id();
+        let details =
+            json!({"signal": number, "name": signal_name(number), "reason": reason, "pid": live.pid});
+        // Before the signal: an ending that we caused must never look like another's.
+        self.log(EventKind::Signalled, Some(&run_id), details);
+        let Some(live) = &self.live else { return };
+        match live.pidfd.signal(number) {
+            Ok(()) if number == sexton_process::SIGKILL => {
+                self.say("prover did not stop in time: SIGKILL sent")
+            }
+            // ESRCH: it has ended, and its record is on the way.
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    fn run_id(&self) -> Option<String> {
+        self.live.as_ref().map(|live| live.dir.run_id())
+    }
+
+    /// One line for whoever watches the terminal.
+    fn say(&self, text: &str) {
+        eprintln!("supervisor: {text}");
+    }
+
+    /// One line in the journal. A journal that cannot be written is said, and stops nothing.
+    fn log(&mut self, kind: EventKind, run_id: Option<&str>, details: Value) {
+        if let Err(error) = self.journal.append(kind, run_id, details) {
+            self.say(&format!("cannot write {}: {error}", self.settings.place.journal().display()));
+        }
+    }
+
+    fn publish(&mut self) {
+        let live = self.live.as_ref();
+        let wall = |at: Instant| Timestamp::now() + at.saturating_duration_since(Instant::now());
+        let status = SupervisorStatus {
+            state: self.machine.state(),
+            reason: self.reason.clone(),
+            run_id: self.run_id(),
+            pid: live.map(|live| live.pid),
+            keeper_pid: self.link.as_ref().map(|link| link.state.keeper_pid),
+            adopted: live.is_some_and(|live| live.adopted),
+            exe_sha256: live.and_then(|live| live.record.executable.sha256.clone()),
+            since: self.since,
+            restarts: self.machine.restarts(),
+            next_start_at: (self.machine.state() == State::BackingOff)
+                .then(|| self.wake_at.map(wall))
+                .flatten(),
+            budget_bytes: live.and_then(|live| live.record.budget_bytes),
+            last_exit: self.last_exit.clone(),
+            prover_socket: Some(self.settings.place.prover_socket().to_string_lossy().into_owned()),
+            ..self.status.borrow().clone()
+        };
+        self.status.send_replace(status);
+    }
+
+    async fn leave(&mut self) -> ExitCode {
+        if let Some(link) = &mut self.link {
+            // A keeper that is gone already has nothing left to do either.
+            let _ = link.send(&ToKeeper::Quit).await;
+        }
+        self.log(EventKind::SupervisorStopped, None, json!({}));
+        match (self.farewell, &self.last_exit) {
+            (Some(Farewell::AsTheProver), Some(record)) => {
+                // An unknown status is a failure, never 0.
+                ExitCode::from(record.wait.shell_code().unwrap_or(1))
+            }
+            _ => ExitCode::SUCCESS,
+        }
+    }
+}
+
+async fn ready(place: &Place) {
+    let client = Client::new(Endpoint::Unix(place.prover_socket()), Duration::from_secs(5));
+    loop {
+        let answer =
+            client.send(hyper::Method::GET, sexton_control::prover::READYZ, Default::default()).await;
+        if answer.is_ok_and(|answer| answer.status == 200) {
+            return;
+        }
+        tokio::time::sleep(PROBE_INTERVAL).await;
+    }
+}

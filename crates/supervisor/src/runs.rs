@@ -1,0 +1,243 @@
+//! The state folder's `runs/`: a folder per run, from its record before the start to its exit record.
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use sexton_control::supervisor::RunEntry;
+use sexton_model::Timestamp;
+use sexton_model::exit::{ExitRecord, LAST_WORDS_BYTES};
+use sexton_model::run::RunRecord;
+
+use crate::keeper::wait_file::WaitRecord;
+
+/// A file of a run that cannot be read as what it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Not readable.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not writable.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Readable, and not what it should be.
+    #[error("{} is damaged: {source}", path.display())]
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        source: serde_json::Error,
+    },
+    /// No such run.
+    #[error("there is no run \"{0}\": `supervisor runs` lists them")]
+    NoSuchRun(String),
+    /// Several runs begin so.
+    #[error("\"{0}\" is the beginning of more than one run: give more of it")]
+    Ambiguous(String),
+}
+
+/// The folder of one run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunDir(PathBuf);
+
+impl RunDir {
+    /// The folder of `run_id` below `runs`.
+    pub fn new(runs: &Path, run_id: &str) -> Self {
+        Self(runs.join(run_id))
+    }
+
+    /// The run whose folder is `path`.
+    pub fn from_path(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The run's id: the folder's name.
+    pub fn run_id(&self) -> String {
+        self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// What was known at the start.
+    pub fn run_file(&self) -> PathBuf {
+        self.0.join("run.json")
+    }
+
+    /// The wait status, as the reaper wrote it.
+    pub fn wait_file(&self) -> PathBuf {
+        self.0.join("wait.json")
+    }
+
+    /// The exit record.
+    pub fn exit_file(&self) -> PathBuf {
+        self.0.join("exit.json")
+    }
+
+    /// What the prover wrote, byte for byte.
+    pub fn output_file(&self) -> PathBuf {
+        self.0.join("output.log")
+    }
+
+    /// Where it writes.
+    pub fn fifo(&self) -> PathBuf {
+        self.0.join("output.fifo")
+    }
+
+    /// What was known at the start; `None` where that was never recorded.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn record(&self) -> Result<Option<RunRecord>, RunError> {
+        read_json(self.run_file())
+    }
+
+    /// The wait status; `None` where nobody has written it.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn wait_record(&self) -> Result<Option<WaitRecord<'static>>, RunError> {
+        read_json(self.wait_file())
+    }
+
+    /// The exit record; `None` where the run lives, or nobody has judged it yet.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn exit_record(&self) -> Result<Option<ExitRecord>, RunError> {
+        read_json(self.exit_file())
+    }
+
+    /// The last [`LAST_WORDS_BYTES`] of the output, and whether there was more.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn last_words(&self) -> io::Result<(String, bool)> {
+        let mut file = fs::File::open(self.output_file())?;
+        let length = file.metadata()?.len();
+        let start = length.saturating_sub(LAST_WORDS_BYTES as u64);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::with_capacity((length - start) as usize);
+        file.take(LAST_WORDS_BYTES as u64).read_to_end(&mut bytes)?;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), start > 0))
+    }
+}
+
+/// All runs below `runs`, oldest first. A folder that is not there holds none.
+///
+/// # Errors
+/// Where the folder cannot be listed.
+pub fn list(runs: &Path) -> Result<Vec<RunDir>, RunError> {
+    let failed = |source| RunError::Read { path: runs.to_owned(), source };
+    let entries = match fs::read_dir(runs) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        found.push(RunDir(entry.map_err(failed)?.path()));
+    }
+    // The ids begin with the time.
+    found.sort();
+    Ok(found)
+}
+
+/// The run whose id is `wanted` or is the only one to begin so.
+///
+/// # Errors
+/// [`RunError::NoSuchRun`], [`RunError::Ambiguous`].
+pub fn find(runs: &Path, wanted: &str) -> Result<RunDir, RunError> {
+    let mut candidates = list(runs)?.into_iter().filter(|dir| dir.run_id().starts_with(wanted));
+    match (candidates.next(), candidates.next()) {
+        (None, _) => Err(RunError::NoSuchRun(wanted.to_owned())),
+        (Some(dir), None) => Ok(dir),
+        (Some(first), Some(_)) if first.run_id() == wanted => Ok(first),
+        _ => Err(RunError::Ambiguous(wanted.to_owned())),
+    }
+}
+
+/// The newest `most` runs as the control socket and `supervisor runs` show them, newest first. A folder without a
+/// record is a start that was cut off before anything ran: it is no run.
+///
+/// # Errors
+/// [`RunError`].
+pub fn newest(runs: &Path, most: usize) -> Result<Vec<RunEntry>, RunError> {
+    let mut entries = Vec::new();
+    for dir in list(runs)?.into_iter().rev() {
+        if entries.len() == most {
+            break;
+        }
+        if let Some(entry) = entry(&dir)? {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
+/// One run with its ending.
+///
+/// # Errors
+/// [`RunError`].
+pub fn entry(dir: &RunDir) -> Result<Option<RunEntry>, RunError> {
+    Ok(match dir.record()? {
+        Some(run) => Some(RunEntry { run, exit: dir.exit_record()? }),
+        None => None,
+    })
+}
+
+/// A new id: the time to the millisecond, then what makes it unique among the runs of one supervisor's life.
+pub fn new_id(now: Timestamp, serial: u32) -> String {
+    format!("{}-{serial:04}", now.strftime("%Y%m%dT%H%M%S.%3fZ"))
+}
+
+fn read_json<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, RunError> {
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(RunError::Read { path, source }),
+        Ok(bytes) => bytes,
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|source| RunError::Decode { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_the_end_of_the_output_and_may_cut_a_character() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RunDir::new(folder.path(), "r");
+        fs::create_dir(dir.path()).unwrap();
+        fs::write(dir.output_file(), "no newline").unwrap();
+        assert_eq!(dir.last_words().unwrap(), ("no newline".to_owned(), false));
+        fs::write(dir.output_file(), "é".repeat(LAST_WORDS_BYTES / 2) + "x").unwrap();
+        let (words, truncated) = dir.last_words().unwrap();
+        assert!(truncated && words.starts_with('\u{fffd}') && words.ends_with("éx"));
+    }
+
+    #[test]
+    fn a_run_is_found_by_the_beginning_of_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        for id in ["20260101T000000.000Z-0001", "20260101T000000.000Z-0002", "20260101T000000.000Z-00021"] {
+            fs::create_dir(folder.path().join(id)).unwrap();
+        }
+        let found = |wanted| find(folder.path(), wanted).map(|dir| dir.run_id());
+        assert_eq!(found("20260101T000000.000Z-0001").unwrap(), "20260101T000000.000Z-0001");
+        assert_eq!(found("20260101T000000.000Z-0002").unwrap(), "20260101T000000.000Z-0002");
+        assert!(matches!(found("2026"), Err(RunError::Ambiguous(_))));
+        assert!(matches!(found("2027"), Err(RunError::NoSuchRun(_))));
+    }
+}
