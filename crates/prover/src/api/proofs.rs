@@ -31,8 +31,10 @@ pub(super) async fn submit(
     })?;
     let request: ProofRequest = serde_json::from_slice(&body)
         .map_err(|error| Refused::bad_request(format_args!("body is not a proof request: {error}")))?;
-    let accepted = api.engine.submit(request, api.files_allowed)?;
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
+    // Off this thread: the size of a file may be asked for, and a file system may not answer.
+    let submitted = tokio::task::spawn_blocking(move || api.engine.submit(request, api.files_allowed)).await;
+    let submitted = submitted.map_err(|error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+    Ok((StatusCode::ACCEPTED, Json(submitted?)))
 }
 
 #[derive(Deserialize)]
