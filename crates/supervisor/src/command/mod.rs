@@ -9,6 +9,7 @@ mod runs;
 mod show;
 mod status;
 mod why;
+mod why_pid;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,9 @@ enum Failure {
     /// Exit code 75.
     #[error("{0}")]
     NotInTime(String),
+    /// Exit code 77.
+    #[error("{0}")]
+    NotReadable(String),
     /// Exit code 78.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -79,7 +83,7 @@ impl Failure {
         match self {
             Self::NotRunning(_) | Self::Client(ClientError::NotRunning(_)) => 3,
             Self::NotInTime(_) | Self::Client(ClientError::Timeout(..)) => 75,
-            Self::Run(RunError::Read { .. } | RunError::Decode { .. }) => 77,
+            Self::NotReadable(_) | Self::Run(RunError::Read { .. } | RunError::Decode { .. }) => 77,
             Self::Place(_) | Self::Daemon(DaemonError::Place(_)) => 78,
             Self::Failed(_) | Self::Client(_) | Self::Run(_) | Self::Daemon(_) | Self::Output(_) => 1,
         }

@@ -17,6 +17,11 @@ pub(super) fn text(text: &str) -> io::Result<()> {
     io::stdout().lock().write_all(text.as_bytes())
 }
 
+/// Text of others (names of threads, a prover's output) must not steer the terminal.
+pub(super) fn calm(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
 /// A wall-clock time to the second.
 pub(super) fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()

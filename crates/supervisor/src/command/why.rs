@@ -19,10 +19,17 @@ const LAST_LINES: usize = 20;
 #[derive(Debug, clap::Args)]
 pub(super) struct WhyArgs {
     /// The run's id, or the beginning of it [default: the run that ended last]
+    #[arg(conflicts_with = "pid")]
     run: Option<String>,
+    /// Explain a process instead, ours or not: its state, who must reap it, what its threads wait in, what it holds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
 }
 
 pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failure> {
+    if let Some(pid) = args.pid {
+        return super::why_pid::why(pid, json);
+    }
     let runs_dir = place.runs_dir();
     let (dir, record) = match &args.run {
         Some(id) => {
@@ -88,12 +95,8 @@ fn page(record: &ExitRecord, log: &str) -> String {
         let _ = writeln!(page, "\nit wrote nothing");
     } else {
         let _ = writeln!(page, "\nlast words (all of it: {log})");
-        // What a prover prints must not steer the terminal.
-        let calm = |line: &str| {
-            line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect::<String>()
-        };
         for line in shown {
-            let _ = writeln!(page, "  {}", calm(line));
+            let _ = writeln!(page, "  {}", show::calm(line));
         }
     }
     page
