@@ -6,6 +6,8 @@ use std::fmt;
 pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
+/// The program that was to be asked does not run.
+pub const NOT_RUNNING: u8 = 3;
 /// `EX_DATAERR`: a file that was given is malformed.
 pub const DATA: u8 = 65;
 /// `EX_NOINPUT`: a file that was given cannot be read.
@@ -18,6 +20,10 @@ pub const SYSTEM: u8 = 71;
 pub const CANNOT_CREATE: u8 = 73;
 /// `EX_IOERR`: reading or writing failed half way.
 pub const IO: u8 = 74;
+/// `EX_TEMPFAIL`: not now; the same command may succeed later.
+pub const TEMPORARY: u8 = 75;
+/// `EX_PROTOCOL`: the other side answered with something that cannot be right.
+pub const PROTOCOL: u8 = 76;
 /// `EX_CONFIG`: the configuration or the environment is wrong.
 pub const CONFIG: u8 = 78;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ark_ff::PrimeField;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sexton_groth16::circuit::{mimc, sha256};
 use sexton_groth16::shape::DEFAULT_BLOCK_BYTES;
 use sexton_groth16::tree::{Tree, TreeError};
@@ -82,9 +82,9 @@ pub struct Statement {
 
 #[derive(Clone)]
 enum Source {
-    Mimc { log2_size: u32, input: Scalar },
+    Mimc { log2_size: u32, seed: Option<u64>, input: Scalar },
     Sha256 { message: Vec<u8> },
-    Merkle { file: PathBuf, block: u64 },
+    Merkle { file: PathBuf, block: u64, block_bytes: u32 },
 }
 
 impl std::fmt::Debug for Statement {
@@ -111,7 +111,7 @@ impl Statement {
             None => getrandom::fill(&mut wide).map_err(|error| StatementError::Random(error.to_string()))?,
         }
         let input = Scalar::from_be_bytes_mod_order(&wide);
-        Ok(Self { shape: Shape::mimc(log2_size)?, source: Source::Mimc { log2_size, input } })
+        Ok(Self { shape: Shape::mimc(log2_size)?, source: Source::Mimc { log2_size, seed, input } })
     }
 
     /// "I know a message with this SHA-256 digest."
@@ -135,7 +135,7 @@ impl Statement {
             return Err(failed(io::Error::other("not a regular file")));
         }
         let shape = Shape::merkle_for_file(metadata.len(), block_bytes)?;
-        Ok(Self { shape, source: Source::Merkle { file: file.to_owned(), block } })
+        Ok(Self { shape, source: Source::Merkle { file: file.to_owned(), block, block_bytes } })
     }
 
     /// Reads the inputs of a request. Files are read for those only who could read them anyway (`files_allowed`).
@@ -182,6 +182,34 @@ impl Statement {
         }
     }
 
+    /// The circuit's name and the inputs that [`Self::from_json`] reads as this statement, for a server on this host.
+    /// Without a seed the x of MiMC is not among them: the server draws its own.
+    ///
+    /// # Errors
+    /// [`StatementError::File`] for a path that cannot be made absolute or is not UTF-8, as JSON is.
+    pub fn to_json(&self) -> Result<(&'static str, Value), StatementError> {
+        Ok(match &self.source {
+            Source::Mimc { log2_size, seed: None, .. } => ("mimc", json!({"size": format!("2^{log2_size}")})),
+            Source::Mimc { log2_size, seed, .. } => {
+                ("mimc", json!({"size": format!("2^{log2_size}"), "seed": seed}))
+            }
+            Source::Sha256 { message } => ("sha256", json!({"preimage_hex": hex::encode(message)})),
+            Source::Merkle { file, block, block_bytes } => {
+                let failed = |source| StatementError::File { path: file.clone(), source };
+                let path = std::path::absolute(file).map_err(failed)?;
+                let path =
+                    path.to_str().ok_or_else(|| failed(io::Error::other("the path is not valid UTF-8")))?;
+                ("merkle", json!({"file": path, "block": block, "block_size": format!("{block_bytes}B")}))
+            }
+        })
+    }
+
+    /// True where everybody who proves this statement from [`Self::to_json`] gets the same public inputs.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        !matches!(self.source, Source::Mimc { seed: None, .. })
+    }
+
     /// The circuit and its size.
     #[must_use]
     pub fn shape(&self) -> Shape {
@@ -194,9 +222,9 @@ impl Statement {
     /// [`StatementError::File`] or [`StatementError::Tree`] for a file that is gone, shorter or longer than it was.
     pub fn instance(&self) -> Result<Instance, StatementError> {
         Ok(match &self.source {
-            Source::Mimc { log2_size, input } => mimc::Preimage::new(*log2_size, *input)?.into(),
+            Source::Mimc { log2_size, input, .. } => mimc::Preimage::new(*log2_size, *input)?.into(),
             Source::Sha256 { message } => sha256::Preimage::new(message.as_slice())?.into(),
-            Source::Merkle { file, block } => {
+            Source::Merkle { file, block, .. } => {
                 let opened =
                     File::open(file).map_err(|source| StatementError::File { path: file.clone(), source })?;
                 Tree::read(opened, self.shape)
@@ -266,8 +294,6 @@ pub fn parse_block_size(text: &str) -> Result<u32, StatementError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn refused(circuit: &str, inputs: Value) -> String {
@@ -326,6 +352,23 @@ mod tests {
         assert_eq!(public(Some(7)), public(Some(7)));
         assert_ne!(public(Some(7)), public(Some(8)));
         assert_ne!(public(None), public(None));
+    }
+
+    #[test]
+    fn a_statement_survives_the_way_to_a_server() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(5 * 1024).unwrap();
+        let there_and_back = |statement: Statement| {
+            let (circuit, inputs) = statement.to_json().unwrap();
+            let back = Statement::from_json(circuit, &inputs, true).unwrap();
+            let public = |statement: &Statement| statement.instance().unwrap().public_inputs();
+            assert_eq!(back.shape(), statement.shape());
+            assert_eq!(public(&back) == public(&statement), statement.is_repeatable(), "{inputs}");
+        };
+        there_and_back(Statement::mimc(4, Some(u64::MAX)).unwrap());
+        there_and_back(Statement::mimc(4, None).unwrap());
+        there_and_back(Statement::sha256(vec![0xff, 0, 10]).unwrap());
+        there_and_back(Statement::merkle(file.path(), 4, 1000).unwrap());
     }
 
     #[test]

@@ -24,8 +24,9 @@ use crate::output::say;
 #[command(max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 the thing asked for failed (or the proof is not valid), 2 usage, \
-                        65 a file is malformed, 66 a file cannot be read, 73 an output cannot be created, \
-                        74 reading or writing failed, 78 configuration."
+                        3 no server listens, 65 a file is malformed, 66 a file cannot be read, \
+                        73 an output cannot be created, 74 reading or writing failed, 75 refused for now, \
+                        76 a server's answer is wrong, 78 configuration."
 )]
 pub struct Cli {
     /// Print one JSON document instead of text

@@ -1,13 +1,15 @@
-//! `prover prove`: makes one proof and writes it with what verifies it.
+//! `prover prove`: makes one proof, or has it made, and writes it with what verifies it.
+
+mod served;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sexton_groth16::format;
+use serde_json::{Value, json};
+use sexton_groth16::{Proof, Scalar, VerifyingKey, format};
 use sexton_model::SCHEMA_VERSION;
 use sexton_model::units::Human;
 
@@ -22,7 +24,7 @@ use crate::statement::{Statement, StatementError, parse_block_size, parse_log2_s
 /// Prove a statement and write the proof, its verifying key and its public inputs
 ///
 /// The proof is verified before it is written. Without --key the key is taken from the folder of keys, where it is
-/// made first if it is missing.
+/// made first if it is missing. With --socket a running `prover serve` makes the proof, with a key of its own folder.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -84,6 +86,9 @@ struct Merkle {
 
 #[derive(Debug, Args)]
 struct Files {
+    /// Have the server at this Unix socket make the proof, with its own key; the answer is verified here
+    #[arg(long, value_name = "PATH", conflicts_with = "key")]
+    socket: Option<PathBuf>,
     /// Proving key to use, as made by `prover setup`
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -103,6 +108,20 @@ struct Files {
     format: FormatArgument,
 }
 
+/// A proof that was verified here, whoever made it.
+struct Made {
+    proof: Proof,
+    public_inputs: Vec<Scalar>,
+    verifying_key: VerifyingKey,
+    key_id: String,
+    development_key: bool,
+    /// Without making or reading the key where that happened here; from acceptance to answer where a server made it.
+    took: Duration,
+    timings: Value,
+    /// The server's name for it.
+    job_id: Option<String>,
+}
+
 pub(super) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let (statement, files) = match &arguments.circuit {
         Circuit::Mimc(of) => (Statement::mimc(of.circuit.size, of.circuit.seed), &of.files),
@@ -119,25 +138,22 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let mut vk = Output::create(&files.vk)?;
     let mut public = Output::create(&files.public)?;
 
-    let start = Instant::now();
-    let key = files.load_key(&statement)?;
-    let key_took = start.elapsed();
-    let start = Instant::now();
-    let proven = cpu::prove(&key, &statement, &mut progress()).map_err(prove_failure)?;
-    let took = start.elapsed();
+    let made = match &files.socket {
+        Some(socket) => served::prove(socket, &statement)?,
+        None => prove_here(files, &statement)?,
+    };
 
     let (format, shape) = (files.format.into(), statement.shape());
     let written =
         |text: Result<String, format::FormatError>| text.map_err(|error| prove_failure(error.into()));
-    proof.fill(&written(format::write_proofs(format, Some(shape), &[proven.proof]))?)?;
-    vk.fill(&format::write_verifying_key(format, key.key.verifying_key()))?;
-    public.fill(&written(format::write_public_inputs(format, Some(shape), &[proven.public_inputs]))?)?;
+    proof.fill(&written(format::write_proofs(format, Some(shape), &[made.proof]))?)?;
+    vk.fill(&format::write_verifying_key(format, &made.verifying_key))?;
+    public.fill(&written(format::write_public_inputs(format, Some(shape), &[made.public_inputs]))?)?;
     vk.publish()?;
     public.publish()?;
     proof.publish()?;
 
-    let development_key = key.is_development();
-    if development_key {
+    if made.development_key {
         say(DEVELOPMENT_KEY);
     }
     if json {
@@ -145,24 +161,51 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
             &json!({
                 "schema_version": SCHEMA_VERSION,
                 "circuit": shape.to_string(),
-                "key_id": key.key_id,
-                "development_key": development_key,
+                "key_id": made.key_id,
+                "development_key": made.development_key,
                 "format": format.to_string(),
                 "proof": files.proof,
                 "vk": files.vk,
                 "public": files.public,
-                "timings": {
-                    "key_us": micros(key_took),
-                    "synthesis_us": micros(proven.timings.synthesis),
-                    "prove_us": micros(proven.timings.prove),
-                    "total_us": micros(took),
-                },
+                "socket": files.socket,
+                "job_id": made.job_id,
+                "timings": made.timings,
             })
             .to_string(),
         );
     }
-    let key = if development_key { " with a development key" } else { "" };
-    print(&format!("{}: proof of {shape}{key}, made and verified in {}", files.proof.display(), Human(took)))
+    let key = if made.development_key { " with a development key" } else { "" };
+    let by = match &files.socket {
+        Some(socket) => format!(" by {}", socket.display()),
+        None => String::new(),
+    };
+    let (path, took) = (files.proof.display(), Human(made.took));
+    print(&format!("{path}: proof of {shape}{key}, made{by} and verified in {took}"))
+}
+
+/// Makes the proof in this process.
+fn prove_here(files: &Files, statement: &Statement) -> Result<Made, Failure> {
+    let start = Instant::now();
+    let key = files.load_key(statement)?;
+    let key_took = start.elapsed();
+    let start = Instant::now();
+    let proven = cpu::prove(&key, statement, &mut progress()).map_err(prove_failure)?;
+    let took = start.elapsed();
+    Ok(Made {
+        proof: proven.proof,
+        public_inputs: proven.public_inputs,
+        verifying_key: key.key.verifying_key().clone(),
+        key_id: key.key_id.clone(),
+        development_key: key.is_development(),
+        took,
+        timings: json!({
+            "key_us": micros(key_took),
+            "synthesis_us": micros(proven.timings.synthesis),
+            "prove_us": micros(proven.timings.prove),
+            "total_us": micros(took),
+        }),
+        job_id: None,
+    })
 }
 
 impl Sha256 {

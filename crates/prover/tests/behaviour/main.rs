@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod asking;
 mod cancelling;
 mod command_line;
 mod draining;
