@@ -13,14 +13,20 @@
 //! | [`exit`] | the exit record: all of the above, as written when a run ends |
 //! | [`event`] | one line of the journal |
 //! | [`status`] | what the supervisor is doing now |
+//! | [`cgroup`] | what the memory controller says about a process' cgroup and those above it |
+//! | [`memory`] | what the kernel says about the memory of the whole host |
+//! | [`baseline`] | the counters at the start of a run, and what they gained |
 //! | [`task`] | what `/proc` says about one process and its threads |
 //! | [`process_state`] | what state a process is in, concluded from that |
 //! | [`reading`] | one thing read: a value, absent, or unreadable with its reason |
 //! | [`pipeline`] | what a prover says about its own work |
 //! | [`units`] | sizes and durations, parsed and shown |
 
+pub mod baseline;
+pub mod cgroup;
 pub mod event;
 pub mod exit;
+pub mod memory;
 pub mod pipeline;
 pub mod process_state;
 pub mod reading;
