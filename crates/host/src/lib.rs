@@ -6,6 +6,17 @@
 //!
 //! | module | reads |
 //! |---|---|
+//! | [`files`] | bytes: from this host, from a tree like it, or from what was recorded |
+//! | [`cgroup`] | the memory controller: v1, v2 and hybrid, own cgroup and those above it |
+//! | [`memory`] | memory of the whole host, and the settings for its shortage |
+//! | [`pressure`] | pressure stall information |
+//! | [`mounts`] | what is mounted where |
 //! | [`task`] | one process with its threads; children and descendants |
 
+pub mod cgroup;
+pub mod files;
+mod flat_keyed;
+pub mod memory;
+pub mod mounts;
+pub mod pressure;
 pub mod task;

@@ -4,7 +4,7 @@
 //! that vanishes is [`Reading::Absent`].
 
 mod folder;
-mod parse;
+pub(crate) mod parse;
 mod thread;
 mod tree;
 
@@ -15,7 +15,8 @@ use sexton_model::reading::{Missing, ObstacleKind, Reading};
 use sexton_model::task::{ProcessReading, ProcessRef, ThreadReading};
 use sexton_model::wait::WaitStatus;
 
-use folder::{TaskFolder, numbered_entries, parsed, unreadable};
+use crate::files::{parsed, unreadable};
+use folder::{TaskFolder, numbered_entries};
 use thread::Closeness;
 
 /// The reader: a proc(5) file system.

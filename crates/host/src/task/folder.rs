@@ -8,6 +8,7 @@ use procfs::process::{Process, Stat, Status};
 use sexton_model::reading::{ObstacleKind, Reading};
 
 use super::parse;
+use crate::files::{parsed, unreadable};
 
 /// A task's folder. The open descriptor is bound to the task: once that is reaped, every read fails, even if another
 /// task has got the same number.
@@ -93,25 +94,6 @@ fn refused<T>(path: &Path, error: ProcError, not_found: impl FnOnce() -> Reading
     }
 }
 
-/// What an error of reading means: ENOENT, ESRCH, EACCES and the rest lead to different conclusions.
-pub(super) fn unreadable<T>(path: &Path, error: &io::Error) -> Reading<T> {
-    let kind = match (error.raw_os_error(), error.kind()) {
-        (Some(libc::ESRCH), _) => ObstacleKind::Vanished,
-        (_, io::ErrorKind::NotFound) => return Reading::Absent,
-        (_, io::ErrorKind::PermissionDenied) => ObstacleKind::Denied,
-        _ => ObstacleKind::Failed,
-    };
-    Reading::unreadable(kind, format!("{}: {error}", path.display()))
-}
-
-/// What the answer of a parser means for the file at `path`.
-pub(super) fn parsed<T>(path: &Path, result: Result<T, String>) -> Reading<T> {
-    match result {
-        Ok(value) => Reading::Value(value),
-        Err(why) => Reading::unreadable(ObstacleKind::Malformed, format!("{}: {why}", path.display())),
-    }
-}
-
 /// Names in a folder that are numbers: the processes of a `/proc`, the threads of a `task`.
 pub(super) fn numbered_entries(folder: &Path) -> Reading<Vec<i32>> {
     let numbers = || -> io::Result<Vec<i32>> {
@@ -124,24 +106,5 @@ pub(super) fn numbered_entries(folder: &Path) -> Reading<Vec<i32>> {
     match numbers() {
         Ok(numbers) => Reading::Value(numbers),
         Err(error) => unreadable(folder, &error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn enoent_esrch_eacces_and_the_rest_are_kept_apart() {
-        let kind_of = |errno| {
-            let reading: Reading<()> =
-                unreadable(Path::new("/proc/7/stack"), &io::Error::from_raw_os_error(errno));
-            reading.obstacle().map(|obstacle| obstacle.kind)
-        };
-        assert_eq!(kind_of(libc::ENOENT), None, "not there is an answer, not an obstacle");
-        assert_eq!(kind_of(libc::ESRCH), Some(ObstacleKind::Vanished));
-        assert_eq!(kind_of(libc::EACCES), Some(ObstacleKind::Denied));
-        assert_eq!(kind_of(libc::EPERM), Some(ObstacleKind::Denied));
-        assert_eq!(kind_of(libc::EIO), Some(ObstacleKind::Failed));
     }
 }

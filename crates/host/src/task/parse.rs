@@ -26,7 +26,7 @@ pub(super) fn status(bytes: &[u8]) -> Result<Status, String> {
 }
 
 /// `cgroup`: one line a hierarchy, `NUMBER:CONTROLLERS:PATH`, the path holding any byte but a newline.
-pub(super) fn cgroups(bytes: &[u8]) -> Result<Vec<CgroupPath>, String> {
+pub(crate) fn cgroups(bytes: &[u8]) -> Result<Vec<CgroupPath>, String> {
     let text = String::from_utf8_lossy(bytes);
     let lines = ProcessCGroups::from_buf_read(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(lines
