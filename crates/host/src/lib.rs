@@ -11,12 +11,14 @@
 //! | [`memory`] | memory of the whole host, and the settings for its shortage |
 //! | [`pressure`] | pressure stall information |
 //! | [`mounts`] | what is mounted where |
+//! | [`kernel_log`] | `/dev/kmsg` and `syslog(2)`: OOM kills, faults, GPU errors |
 //! | [`task`] | one process with its threads; children and descendants |
 
 pub mod cgroup;
 pub mod files;
 mod flat_keyed;
 pub mod memory;
+pub mod kernel_log;
 pub mod mounts;
 pub mod pressure;
 pub mod task;

@@ -16,6 +16,7 @@
 //! | [`cgroup`] | what the memory controller says about a process' cgroup and those above it |
 //! | [`memory`] | what the kernel says about the memory of the whole host |
 //! | [`baseline`] | the counters at the start of a run, and what they gained |
+//! | [`kernel`] | what the kernel said: log records, facts in them, senders of signals |
 //! | [`task`] | what `/proc` says about one process and its threads |
 //! | [`process_state`] | what state a process is in, concluded from that |
 //! | [`reading`] | one thing read: a value, absent, or unreadable with its reason |
@@ -26,6 +27,7 @@ pub mod baseline;
 pub mod cgroup;
 pub mod event;
 pub mod exit;
+pub mod kernel;
 pub mod memory;
 pub mod pipeline;
 pub mod process_state;

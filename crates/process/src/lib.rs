@@ -17,6 +17,7 @@
 //! | [`inherit`] | takes over descriptors that came through `exec` |
 //! | [`identity`] | boot id, PID namespace and start time of a process |
 //! | [`fifo`], [`splice`] | the FIFO that carries a prover's output, and its way into a file inside the kernel |
+//! | [`klog`] | the kernel log by `syslog(2)` |
 //! | [`watch`] | tells when a file has grown |
 //! | [`ready`], [`readable`] | wait until descriptors have something: by `poll`, and inside the runtime |
 // The crate exists for system calls that have no safe wrapper; each block says why it is sound.
@@ -25,6 +26,7 @@
 pub mod fifo;
 pub mod identity;
 pub mod inherit;
+pub mod klog;
 pub mod orphans;
 pub mod pidfd;
 pub mod readable;
