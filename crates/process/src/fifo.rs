@@ -33,6 +33,17 @@ pub fn open_for_prover(path: &Path) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// Keeps the FIFO in being: what is in it stays, and no reader is told that its last writer has gone.
+///
+/// That news would be no event but a state that lasts (`POLLHUP`), for as long as a prover runs that has closed its
+/// output.
+///
+/// # Errors
+/// The file system's.
+pub fn hold(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
 /// Opens the end for a reader, which never waits for a writer.
 ///
 /// # Errors

@@ -24,6 +24,13 @@ impl<'a> Slot<'a> {
     }
 }
 
+/// Whether a short write (4096 bytes, `PIPE_BUF`) to `fd` would not wait for a reader.
+pub fn is_writable(fd: BorrowedFd<'_>) -> bool {
+    let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: points to one live entry.
+    unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
+}
+
 /// Waits until a slot is ready, a signal was handled, or `timeout` (rounded up to milliseconds) is over.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ impl Journal {
     /// The file system's.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
-        let last = read(path, 0)?.last().map(|event| event.seq);
+        let last = events(path)?.last().map(|event| event.seq);
         if !ends_with_newline(path)? {
             file.write_all(b"\n")?;
         }
@@ -73,18 +73,21 @@ fn ends_with_newline(path: &Path) -> io::Result<bool> {
 /// # Errors
 /// Where the file is there and cannot be read.
 pub fn read(path: &Path, from: u64) -> io::Result<Vec<Event>> {
+    Ok(events(path)?.filter(|event| event.seq >= from).collect())
+}
+
+/// All events one by one, oldest first: a journal may be larger than what we want in memory. Lines that are not events
+/// are passed over; what cannot be read any more ends it.
+///
+/// # Errors
+/// Where the file is there and cannot be opened.
+pub fn events(path: &Path) -> io::Result<impl Iterator<Item = Event>> {
     let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        other => Some(other?),
     };
-    let mut events = Vec::new();
-    for line in BufReader::new(file).split(b'\n') {
-        match serde_json::from_slice::<Event>(&line?) {
-            Ok(event) if event.seq >= from => events.push(event),
-            _ => {}
-        }
-    }
-    Ok(events)
+    let lines = file.into_iter().flat_map(|file| BufReader::new(file).split(b'\n').map_while(Result::ok));
+    Ok(lines.filter_map(|line| serde_json::from_slice(&line).ok()))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@
 //! failed       –                  –                   –                 –           –          → starting → starting leave
 //! ```
 //!
-//! `Hasten` (a second SIGTERM, or `shutdown` twice) is KILL while stopping, else as `Shutdown`. A commanded stop always
-//! wins over a restart by policy: once `stopping`, an ending is judged by the goal alone.
+//! `Hasten` (SIGTERM to a supervisor that is leaving already) is KILL while stopping, else as `Shutdown`. A commanded
+//! stop always wins over a restart by policy: once `stopping`, an ending is judged by the goal alone.
 
 use std::time::Duration;
 
@@ -123,6 +123,11 @@ impl Machine {
         self.state
     }
 
+    /// Whether it stops its prover in order to leave.
+    pub fn is_leaving(&self) -> bool {
+        self.state == State::Stopping && self.goal == Goal::Gone
+    }
+
     /// Restarts by policy so far.
     pub fn restarts(&self) -> u64 {
         self.restarts
@@ -227,7 +232,7 @@ impl Machine {
         self.state = State::Stopping;
         self.goal = goal;
         self.killed = false;
-        vec![Action::Terminate, Action::WakeAt(now + self.policy.stop_timeout)]
+        vec![Action::Terminate, Action::WakeAt(now.saturating_add(self.policy.stop_timeout))]
     }
 
     fn leave(&mut self, farewell: Farewell) -> Vec<Action> {
@@ -247,7 +252,7 @@ impl Machine {
                 let delay = self.policy.back_off.delay(self.attempt, random);
                 self.attempt = self.attempt.saturating_add(1);
                 self.state = State::BackingOff;
-                vec![Action::WakeAt(now + delay)]
+                vec![Action::WakeAt(now.saturating_add(delay))]
             }
         }
     }

@@ -45,7 +45,8 @@ impl BackOff {
     /// The delay before restart `attempt` (from 0), with `random` in [0, 1).
     pub fn delay(&self, attempt: u32, random: f64) -> Duration {
         let doubled = self.first.saturating_mul(1u32.checked_shl(attempt).unwrap_or(u32::MAX));
-        doubled.min(self.most).mul_f64(1.0 + random.clamp(0.0, 1.0) / 4.0)
+        let spread = doubled.min(self.most).as_secs_f64() * (1.0 + random.clamp(0.0, 1.0) / 4.0);
+        Duration::try_from_secs_f64(spread).unwrap_or(Duration::MAX)
     }
 }
 
@@ -90,5 +91,7 @@ mod tests {
         for attempt in [10, 31, 32, u32::MAX] {
             assert_eq!(back_off.delay(attempt, 0.0), Duration::from_secs(60), "{attempt}");
         }
+        let endless = BackOff { first: Duration::MAX, most: Duration::MAX };
+        assert_eq!(endless.delay(7, 1.0), Duration::MAX);
     }
 }

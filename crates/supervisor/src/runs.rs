@@ -82,6 +82,11 @@ impl RunDir {
         self.0.join("wait.json")
     }
 
+    /// The wait status while it is prepared only: see [`crate::keeper::wait_file::WaitFile`].
+    pub fn prepared_wait_file(&self) -> PathBuf {
+        self.0.join("wait.json.tmp")
+    }
+
     /// The exit record.
     pub fn exit_file(&self) -> PathBuf {
         self.0.join("exit.json")
@@ -136,7 +141,7 @@ impl RunDir {
     }
 }
 
-/// All runs below `runs`, oldest first. A folder that is not there holds none.
+/// All runs below `runs`, oldest first. A folder that is not there holds none; what has no run's name there is none.
 ///
 /// # Errors
 /// Where the folder cannot be listed.
@@ -148,7 +153,10 @@ pub fn list(runs: &Path) -> Result<Vec<RunDir>, RunError> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        found.push(RunDir(entry.map_err(failed)?.path()));
+        let dir = RunDir(entry.map_err(failed)?.path());
+        if is_id(&dir.run_id()) {
+            found.push(dir);
+        }
     }
     // The ids begin with the time.
     found.sort();
@@ -169,22 +177,31 @@ pub fn find(runs: &Path, wanted: &str) -> Result<RunDir, RunError> {
     }
 }
 
-/// The newest `most` runs as the control socket and `supervisor runs` show them, newest first. A folder without a
-/// record is a start that was cut off before anything ran: it is no run.
+/// Runs as the control socket and `supervisor runs` show them.
+#[derive(Debug, Default)]
+pub struct Newest {
+    /// Newest first.
+    pub entries: Vec<RunEntry>,
+    /// What is there and cannot be read.
+    pub unreadable: Vec<RunError>,
+}
+
+/// The newest `most` runs. A folder without a record is a start that was cut off before anything ran: it is no run.
 ///
 /// # Errors
-/// [`RunError`].
-pub fn newest(runs: &Path, most: usize) -> Result<Vec<RunEntry>, RunError> {
-    let mut entries = Vec::new();
+/// Where the folder cannot be listed.
+pub fn newest(runs: &Path, most: usize) -> Result<Newest, RunError> {
+    let mut newest = Newest::default();
     for dir in list(runs)?.into_iter().rev() {
-        if entries.len() == most {
+        if newest.entries.len() == most {
             break;
         }
-        if let Some(entry) = entry(&dir)? {
-            entries.push(entry);
+        match entry(&dir) {
+            Ok(entry) => newest.entries.extend(entry),
+            Err(error) => newest.unreadable.push(error),
         }
     }
-    Ok(entries)
+    Ok(newest)
 }
 
 /// One run with its ending.
@@ -201,6 +218,17 @@ pub fn entry(dir: &RunDir) -> Result<Option<RunEntry>, RunError> {
 /// A new id: the time to the millisecond, then what makes it unique among the runs of one supervisor's life.
 pub fn new_id(now: Timestamp, serial: u32) -> String {
     format!("{}-{serial:04}", now.strftime("%Y%m%dT%H%M%S.%3fZ"))
+}
+
+/// Whether `name` is what [`new_id`] makes.
+fn is_id(name: &str) -> bool {
+    const FORM: &[u8] = b"00000000T000000.000Z-0000";
+    let digit_or =
+        |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
+    let (head, tail) = name.as_bytes().split_at(FORM.len().min(name.len()));
+    head.len() == FORM.len()
+        && head.iter().copied().zip(FORM).all(digit_or)
+        && tail.iter().all(u8::is_ascii_digit)
 }
 
 fn read_json<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, RunError> {
@@ -239,5 +267,19 @@ mod tests {
         assert_eq!(found("20260101T000000.000Z-0002").unwrap(), "20260101T000000.000Z-0002");
         assert!(matches!(found("2026"), Err(RunError::Ambiguous(_))));
         assert!(matches!(found("2027"), Err(RunError::NoSuchRun(_))));
+    }
+
+    #[test]
+    fn only_what_has_a_runs_name_is_a_run() {
+        assert!(is_id(&new_id(Timestamp::now(), 1)) && is_id(&new_id(Timestamp::now(), 123_456)));
+        for other in [
+            "",
+            "lost+found",
+            "20260101T000000.000Z-",
+            "20260101T000000.000Z-0001.bak",
+            "Ü0260101T000000.000Z-0001",
+        ] {
+            assert!(!is_id(other), "{other}");
+        }
     }
 }

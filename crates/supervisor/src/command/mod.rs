@@ -11,6 +11,7 @@ mod status;
 mod why;
 mod why_pid;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -103,7 +104,8 @@ pub fn main() -> ExitCode {
         // `supervisor runs | head`: whoever read has had enough.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("supervisor: {failure}");
+            // Not `eprintln!`: that panics where standard error is gone, and the code matters more.
+            let _ = std::io::stderr().write_all(format!("supervisor: {failure}\n").as_bytes());
             ExitCode::from(failure.code())
         }
     }

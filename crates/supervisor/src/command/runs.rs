@@ -21,7 +21,10 @@ pub(super) struct RunsArgs {
 }
 
 pub(super) fn list(place: &Place, args: &RunsArgs, json: bool) -> Result<(), Failure> {
-    let runs = runs::newest(&place.runs_dir(), args.limit)?;
+    let runs::Newest { entries: runs, unreadable } = runs::newest(&place.runs_dir(), args.limit)?;
+    for error in unreadable {
+        show::complaint(&error)?;
+    }
     if json {
         return Ok(show::json(&RunList { schema_version: SCHEMA_VERSION, runs })?);
     }

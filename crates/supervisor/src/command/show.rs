@@ -12,6 +12,11 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// Says what went wrong beside the results.
+pub(super) fn complaint(error: &impl std::fmt::Display) -> io::Result<()> {
+    io::stderr().write_all(format!("supervisor: {error}\n").as_bytes())
+}
+
 /// Prints text.
 pub(super) fn text(text: &str) -> io::Result<()> {
     io::stdout().lock().write_all(text.as_bytes())

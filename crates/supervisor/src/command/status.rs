@@ -40,7 +40,7 @@ pub(super) async fn status(place: &Place, _args: &StatusArgs, json: bool) -> Res
 /// What there is to say where no supervisor runs: a keeper may still hold a living prover.
 pub(super) fn not_running(place: &Place) -> Result<String, Failure> {
     let mut text = format!("no supervisor runs for \"{}\"", place.name);
-    let Some(last) = runs::newest(&place.runs_dir(), 1)?.pop() else { return Ok(text) };
+    let Some(last) = runs::newest(&place.runs_dir(), 1)?.entries.pop() else { return Ok(text) };
     let pid = last.run.identity.as_ref().map_or(0, |identity| identity.pid);
     // Writing to a string does not fail.
     let _ = match &last.exit {

@@ -99,14 +99,23 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub async fn find(socket: &Path) -> Result<Option<Self>, LinkError> {
-        match StdStream::connect(socket) {
-            Ok(stream) => Self::greet(stream).await.map(Some),
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
-            {
-                Ok(None)
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match StdStream::connect(socket) {
+                Ok(stream) => match Self::greet(stream).await {
+                    // It was just leaving, or dying: soon nobody listens there.
+                    Err(LinkError::Lost(_)) if tokio::time::Instant::now() < deadline => {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    other => return other.map(Some),
+                },
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+                {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => Err(error.into()),
         }
     }
 

@@ -12,7 +12,6 @@ use sexton_model::wait::WaitStatus;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::{Ended, Pidfd, Readable, Stage, fifo};
 
-use super::relay::Relay;
 use crate::journal;
 use crate::keeper::output::Output;
 use crate::keeper::wait_file::{RECORD_BYTES, StartError, WaitFile, WaitRecord};
@@ -49,12 +48,12 @@ pub struct LiveRun {
     pub parent: Parent,
     /// Whether it was found alive.
     pub adopted: bool,
-    /// Held open so that what is in the FIFO outlives a keeper and a prover that die together.
+    /// Signals that were sent to it, oldest first.
+    pub own_signals: Vec<OwnSignal>,
+    /// Held so that what is in the FIFO outlives a keeper and a prover that die together.
     _fifo: Option<File>,
     /// Present while we copy the output ourselves.
     pub output: Option<(Readable, Output)>,
-    /// Passes it on.
-    pub relay: Option<Relay>,
 }
 
 impl LiveRun {
@@ -63,7 +62,7 @@ impl LiveRun {
     /// # Errors
     /// Of the runtime's registration of the pidfd.
     pub fn new(dir: RunDir, record: RunRecord, pid: i32, pidfd: Pidfd, parent: Parent) -> io::Result<Self> {
-        let fifo = fifo::open_for_reader(&dir.fifo()).ok();
+        let fifo = fifo::hold(&dir.fifo()).ok();
         let end = Readable::new(&pidfd)?;
         Ok(Self {
             dir,
@@ -73,9 +72,9 @@ impl LiveRun {
             end,
             parent,
             adopted: false,
+            own_signals: Vec::new(),
             _fifo: fifo,
             output: None,
-            relay: None,
         })
     }
 
@@ -188,14 +187,13 @@ pub fn own_signals(journal: &std::path::Path, run_id: &str) -> io::Result<Vec<Ow
         let signal = event.details.get("signal")?.as_i64()?;
         Some(OwnSignal { signal: signal as i32, at: event.at })
     };
-    let events = journal::read(journal, 0)?.into_iter();
-    Ok(events
+    Ok(journal::events(journal)?
         .filter(|event| event.kind == EventKind::Signalled && event.run_id.as_deref() == Some(run_id))
         .filter_map(sent)
         .collect())
 }
 
-/// Writes the exit record of a run that has ended, unless it has one, and takes its FIFO away.
+/// Writes the exit record of a run that has ended, and takes away what only a living one needs.
 ///
 /// # Errors
 /// [`RunError`], or the disk's.
@@ -208,6 +206,9 @@ pub fn finish(
     let record = exit_record(dir, run, wait, own_signals);
     let path = dir.exit_file();
     crate::durable::write_json(&path, &record).map_err(|source| RunError::Write { path, source })?;
-    let _ = std::fs::remove_file(dir.fifo());
+    for needed in [dir.fifo(), dir.prepared_wait_file()] {
+        // Mostly there is no prepared file any more: it became `wait.json`.
+        let _ = std::fs::remove_file(needed);
+    }
     Ok(record)
 }

@@ -20,18 +20,21 @@ pub mod start;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sexton_control::client::{Client, Endpoint};
+use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::status::{State, SupervisorStatus};
 use sexton_model::units::Human;
 use sexton_model::wait::{WaitKind, signal_name};
 use sexton_model::{SCHEMA_VERSION, Timestamp};
+use sexton_process::ready::is_writable;
 use sexton_process::splice::Moved;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,6 +50,13 @@ use crate::runs::RunError;
 use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
+use relay::Relay;
+
+/// How long clients may take for their last answers when the supervisor leaves.
+const LAST_ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Stands for times that no clock can show.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How often a prover is asked whether it is ready.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
@@ -136,6 +146,8 @@ pub struct Daemon {
     journal: Journal,
     link: Option<Link>,
     live: Option<LiveRun>,
+    /// Passes the prover's output on; absent where no thread could be made for it.
+    relay: Option<Relay>,
     last_exit: Option<ExitRecord>,
     hasher: Hasher,
     serial: u32,
@@ -157,7 +169,9 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     let locks = start::lock(&settings.place)?;
     sexton_process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
     let mut signals = Signals::new().map_err(failed("cannot handle signals"))?;
-    let journal = Journal::open(&settings.place.journal()).map_err(failed("cannot open the journal"))?;
+    let path = settings.place.journal();
+    let journal = Journal::open(&path)
+        .map_err(|error| PlaceError::Folder { path: path.clone(), reason: error.to_string() })?;
     let mut daemon = Daemon::new(settings, journal, locks);
     daemon.log(
         EventKind::SupervisorStarted,
@@ -171,7 +185,8 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     let server = server::bind(&socket).map_err(failed("cannot listen on the control socket"))?;
     let state =
         server::Shared { place: daemon.settings.place.clone(), status: daemon.status.subscribe(), commands };
-    let serving = tokio::spawn(server::serve(server, state));
+    let (leaving, left) = oneshot::channel();
+    let serving = tokio::spawn(server::serve(server, state, left));
 
     if !adopted {
         daemon.feed(Input::Start).await;
@@ -180,8 +195,11 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
         let news = daemon.next(&mut signals, &mut requests).await;
         daemon.handle(news).await;
     }
-    serving.abort();
     let _ = std::fs::remove_file(socket);
+    // Whoever asked for this gets an answer; whoever asks now, a refusal. A client that only holds its connection open
+    // gets neither.
+    drop((requests, leaving));
+    let _ = tokio::time::timeout(LAST_ANSWERS_PATIENCE, serving).await;
     Ok(daemon.leave().await)
 }
 
@@ -247,6 +265,7 @@ impl Daemon {
             journal,
             link: None,
             live: None,
+            relay: Relay::start().ok(),
             last_exit: None,
             hasher: Hasher::default(),
             serial: 0,
@@ -314,7 +333,7 @@ impl Daemon {
     async fn handle(&mut self, news: News) {
         match news {
             News::Signal(number) => {
-                let leaving = self.machine.state() == State::Stopping;
+                let leaving = self.machine.is_leaving();
                 self.say(&format!(
                     "{}: stopping the prover{}",
                     signal_name(number),
@@ -384,7 +403,7 @@ impl Daemon {
                     Action::Launch => inputs.push_back(self.launch().await),
                     Action::Terminate => self.signal(sexton_process::SIGTERM, "asked to stop"),
                     Action::Kill => self.signal(sexton_process::SIGKILL, "did not stop in time"),
-                    Action::WakeAt(at) => self.wake_at = Some(self.origin + at),
+                    Action::WakeAt(at) => self.wake_at = Some(self.origin + at.min(NEVER)),
                     Action::Sleep => self.wake_at = None,
                     Action::Leave(farewell) => self.farewell = Some(farewell),
                 }
@@ -420,19 +439,23 @@ impl Daemon {
 
     /// A run has ended and nobody but us has to know any more.
     async fn end(&mut self, wait: Option<WaitRecord<'static>>) {
-        let Some(mut live) = self.live.take() else { return };
-        let own = live::own_signals(&self.settings.place.journal(), &live.dir.run_id()).unwrap_or_default();
-        let record = match live::finish(&live.dir, &live.record, wait.as_ref(), own.clone()) {
-            Ok(record) => record,
-            Err(error) => {
-                self.say(&error.to_string());
-                live::exit_record(&live.dir, &live.record, wait.as_ref(), own)
-            }
-        };
-        if let Some(relay) = live.relay.take() {
-            relay.finish();
+        if let Some(record) = self.conclude(wait.as_ref()) {
+            self.ended(record).await;
         }
-        self.ended(record).await;
+    }
+
+    /// Makes the exit record of the living run, which lives no more. A record that cannot be written is still judged.
+    fn conclude(&mut self, wait: Option<&WaitRecord<'_>>) -> Option<ExitRecord> {
+        let live = self.live.take()?;
+        let own = live.own_signals;
+        let record = live::finish(&live.dir, &live.record, wait, own.clone()).unwrap_or_else(|error| {
+            self.say(&error.to_string());
+            live::exit_record(&live.dir, &live.record, wait, own)
+        });
+        if let Some(relay) = &self.relay {
+            relay.log_is_complete();
+        }
+        Some(record)
     }
 
     /// Notes an exit record and lets policy decide.
@@ -461,10 +484,11 @@ impl Daemon {
     }
 
     fn signal(&mut self, number: i32, reason: &str) {
-        let Some(live) = &self.live else { return };
+        let Some(live) = &mut self.live else { return };
         let run_id = live.dir.run_id();
         let details =
             json!({"signal": number, "name": signal_name(number), "reason": reason, "pid": live.pid});
+        live.own_signals.push(OwnSignal { signal: number, at: Timestamp::now() });
         // Before the signal: an ending that we caused must never look like another's.
         self.log(EventKind::Signalled, Some(&run_id), details);
         let Some(live) = &self.live else { return };
@@ -481,9 +505,14 @@ impl Daemon {
         self.live.as_ref().map(|live| live.dir.run_id())
     }
 
-    /// One line for whoever watches the terminal.
+    /// One line for whoever watches the terminal. One that nobody reads is dropped: it must neither block nor end the
+    /// supervisor, and the journal has it too.
     fn say(&self, text: &str) {
-        eprintln!("supervisor: {text}");
+        let mut stderr = io::stderr();
+        if is_writable(stderr.as_fd()) {
+            // In one piece, and gone where the reader is.
+            let _ = stderr.write_all(format!("supervisor: {text}\n").as_bytes());
+        }
     }
 
     /// One line in the journal. A journal that cannot be written is said, and stops nothing.
@@ -495,7 +524,9 @@ impl Daemon {
 
     fn publish(&mut self) {
         let live = self.live.as_ref();
-        let wall = |at: Instant| Timestamp::now() + at.saturating_duration_since(Instant::now());
+        // A time that no calendar has is none.
+        let wall =
+            |at: Instant| Timestamp::now().checked_add(at.saturating_duration_since(Instant::now())).ok();
         let status = SupervisorStatus {
             state: self.machine.state(),
             reason: self.reason.clone(),
@@ -507,7 +538,7 @@ impl Daemon {
             since: self.since,
             restarts: self.machine.restarts(),
             next_start_at: (self.machine.state() == State::BackingOff)
-                .then(|| self.wake_at.map(wall))
+                .then(|| self.wake_at.and_then(wall))
                 .flatten(),
             budget_bytes: live.and_then(|live| live.record.budget_bytes),
             last_exit: self.last_exit.clone(),
@@ -523,12 +554,16 @@ impl Daemon {
             let _ = link.send(&ToKeeper::Quit).await;
         }
         self.log(EventKind::SupervisorStopped, None, json!({}));
-        match (self.farewell, &self.last_exit) {
-            (Some(Farewell::AsTheProver), Some(record)) => {
-                // An unknown status is a failure, never 0.
-                ExitCode::from(record.wait.shell_code().unwrap_or(1))
+        if let Some(relay) = self.relay.take() {
+            relay.finish();
+        }
+        match self.farewell {
+            // An unknown status is a failure, never 0, and so is a start of which there is not even a record.
+            Some(Farewell::AsTheProver) => {
+                let code = self.last_exit.as_ref().and_then(|record| record.wait.shell_code());
+                ExitCode::from(code.unwrap_or(1))
             }
-            _ => ExitCode::SUCCESS,
+            Some(Farewell::Asked) | None => ExitCode::SUCCESS,
         }
     }
 }

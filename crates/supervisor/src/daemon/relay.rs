@@ -1,12 +1,15 @@
 //! Passes the prover's output on to our own standard output, as the wrapper did that `supervisor run` replaces.
 //!
-//! The log file lies between the two: a reader of ours that has stopped reading stops this thread and nothing else.
+//! The log files lie between the two: a reader of ours that has stopped reading stops this one thread and nothing else,
+//! and finds everything, run after run, when it goes on.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,61 +19,100 @@ use sexton_process::watch::Watch;
 /// How long [`Relay::finish`] waits for a slow reader.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The thread that follows one run's log.
+/// The thread that follows the logs of one run after the other.
 #[derive(Debug)]
 pub struct Relay {
-    /// Closing it tells the thread that the log is complete.
-    open: UnixStream,
+    logs: mpsc::Sender<Log>,
+    /// How many of them are complete.
+    complete: Arc<AtomicU64>,
+    /// Tells the thread that one more is.
+    wake: UnixStream,
     done: mpsc::Receiver<()>,
 }
 
+/// A log to follow.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    from: u64,
+}
+
 impl Relay {
-    /// Follows `log`, from its present end if `from_end`.
+    /// Starts it.
     ///
     /// # Errors
-    /// Where the file cannot be opened or watched.
-    pub fn start(log: &Path, from_end: bool) -> io::Result<Self> {
-        let watch = Watch::writes(log)?;
-        let mut file = File::open(log)?;
-        if from_end {
-            file.seek(SeekFrom::End(0))?;
-        }
-        let (open, closed) = UnixStream::pair()?;
+    /// Where no thread or socket can be made.
+    pub fn start() -> io::Result<Self> {
+        let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let (logs, received) = mpsc::channel::<Log>();
+        let complete = Arc::new(AtomicU64::new(0));
         let (sender, done) = mpsc::channel();
+        let seen = Arc::clone(&complete);
         std::thread::Builder::new().name("relay".to_owned()).stack_size(128 << 10).spawn(move || {
-            // A closed standard output ends the relaying; the log goes on.
-            let _ = follow(&mut file, &watch, &closed);
+            for (log, number) in received.iter().zip(0..) {
+                let is_complete = || seen.load(Ordering::Acquire) > number;
+                // A closed standard output ends the relaying; the logs go on.
+                if follow(&log, &woken, is_complete).is_err() {
+                    break;
+                }
+            }
             let _ = sender.send(());
         })?;
-        Ok(Self { open, done })
+        Ok(Self { logs, complete, wake, done })
     }
 
-    /// The log is complete: passes the rest on, and returns when that is done or its reader is too slow.
+    /// Follows `log` once those before are passed on: from its present end if `from_end`. To be called once for each
+    /// [`Self::log_is_complete`].
+    pub fn follow(&self, log: &Path, from_end: bool) {
+        let length = log.metadata().map_or(0, |meta| meta.len());
+        let from = if from_end { length } else { 0 };
+        // A thread that has ended has no standard output to write to.
+        let _ = self.logs.send(Log { path: log.to_owned(), from });
+    }
+
+    /// The log given last will not grow any more.
+    pub fn log_is_complete(&self) {
+        self.complete.fetch_add(1, Ordering::Release);
+        // A full socket wakes it as well.
+        let _ = (&self.wake).write(&[0]);
+    }
+
+    /// Returns when everything is passed on, or its reader is too slow.
     pub fn finish(self) {
-        drop(self.open);
+        drop(self.logs);
         let _ = self.done.recv_timeout(PATIENCE);
     }
 }
 
-fn follow(file: &mut File, watch: &Watch, closed: &UnixStream) -> io::Result<()> {
+/// Passes one log on until it is complete. One that cannot be read is passed over.
+///
+/// # Errors
+/// Standard output's.
+fn follow(log: &Log, mut woken: &UnixStream, is_complete: impl Fn() -> bool) -> io::Result<()> {
+    // Watched before it is read, so that no write falls in between.
+    let Ok(watch) = Watch::writes(&log.path) else { return Ok(()) };
+    let Ok(mut file) = File::open(&log.path) else { return Ok(()) };
+    if file.seek(SeekFrom::Start(log.from)).is_err() {
+        return Ok(());
+    }
     let mut buffer = [0; 16 << 10];
     loop {
-        let mut slots = [Slot::new(Some(watch.as_fd())), Slot::new(Some(closed.as_fd()))];
-        ready::wait(&mut slots, None)?;
-        let complete = slots[1].readable || slots[1].hung_up;
-        // Before the reading, so that a write in between is seen the next time.
-        watch.clear()?;
+        // Asked before the reading: what was written before that is read.
+        let complete = is_complete();
         let mut stdout = io::stdout().lock();
-        loop {
-            let length = file.read(&mut buffer)?;
-            if length == 0 {
-                break;
-            }
+        while let Ok(length @ 1..) = file.read(&mut buffer) {
             stdout.write_all(&buffer[..length])?;
         }
         stdout.flush()?;
         if complete {
             return Ok(());
         }
+        let mut slots = [Slot::new(Some(watch.as_fd())), Slot::new(Some(woken.as_fd()))];
+        ready::wait(&mut slots, None)?;
+        watch.clear()?;
+        // Only its arrival counts.
+        while matches!(woken.read(&mut buffer), Ok(1..)) {}
     }
 }

@@ -50,11 +50,11 @@ pub fn bind(socket: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves until it is dropped.
+/// Serves until the sender of `left` is gone, then until the answers under way are written.
 ///
 /// # Errors
 /// The listener's.
-pub async fn serve(listener: UnixListener, shared: Shared) -> io::Result<()> {
+pub async fn serve(listener: UnixListener, shared: Shared, left: oneshot::Receiver<()>) -> io::Result<()> {
     let app = Router::new()
         .route(routes::STATUS, get(status))
         .route(routes::RUNS, get(list))
@@ -69,7 +69,7 @@ pub async fn serve(listener: UnixListener, shared: Shared) -> io::Result<()> {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         })
         .with_state(Arc::new(shared));
-    axum::serve(listener, app).await
+    axum::serve(listener, app).with_graceful_shutdown(async { drop(left.await) }).await
 }
 
 type Context = State<Arc<Shared>>;
@@ -95,7 +95,7 @@ async fn command(State(shared): Context, command: Command) -> Response {
 
 async fn list(State(shared): Context) -> Response {
     match runs::newest(&shared.place.runs_dir(), RUNS_MAX) {
-        Ok(runs) => Json(RunList { schema_version: SCHEMA_VERSION, runs }).into_response(),
+        Ok(newest) => Json(RunList { schema_version: SCHEMA_VERSION, runs: newest.entries }).into_response(),
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use sexton_diagnosis::death::OwnSignal;
 use sexton_host::task::Tasks;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
@@ -16,12 +17,11 @@ use sexton_process::{Pidfd, fifo};
 
 use super::link::{Link, LinkError, prover_environment};
 use super::live::{self, LiveRun, Parent};
-use super::relay::Relay;
 use super::{Daemon, DaemonError, failed};
 use crate::keeper::wait_file::{StartError, WaitRecord};
 use crate::keeper::wire::{FromKeeper, Phase, SpawnRequest, ToKeeper};
 use crate::machine::{Input, Machine};
-use crate::place::Place;
+use crate::place::{Place, PlaceError};
 use crate::policy::Ending;
 use crate::runs::{self, RunDir};
 
@@ -32,8 +32,10 @@ const KEEPER_DEATH_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn lock(place: &Place) -> Result<[File; 2], DaemonError> {
     let lock = |folder: &Path| {
         let path = folder.join("supervisor.lock");
+        let unusable =
+            |error: std::io::Error| PlaceError::Folder { path: folder.to_owned(), reason: error.to_string() };
         let open = File::options().create(true).read(true).write(true).truncate(false).open(path);
-        let mut file = open.map_err(failed("cannot open the lock file"))?;
+        let mut file = open.map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -47,7 +49,7 @@ pub(super) fn lock(place: &Place) -> Result<[File; 2], DaemonError> {
             Err(TryLockError::Error(error)) => return Err(failed("cannot lock")(error)),
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        written.map_err(failed("cannot write the lock file"))?;
+        written.map_err(unusable)?;
         Ok(file)
     };
     Ok([lock(&place.runtime_dir)?, lock(&place.state_dir)?])
@@ -95,9 +97,8 @@ impl Daemon {
                 );
             }
         };
-        let live = self.record_child(&dir, &mut record, pid);
-        let mut live = match live {
-            Ok(live) => live,
+        match self.record_child(&dir, &mut record, pid) {
+            Ok(live) => self.live = Some(live),
             Err(error) => {
                 // No prover without a record.
                 if let Some(link) = &mut self.link {
@@ -105,18 +106,25 @@ impl Daemon {
                 }
                 return Err(unrecorded(&error));
             }
-        };
-        live.relay = Relay::start(&dir.output_file(), false).ok();
-        self.live = Some(live);
-        match self.let_go().await.map_err(|error| unrecorded(&error))? {
-            None => {
-                self.reason = None;
+        }
+        if let Some(relay) = &self.relay {
+            relay.follow(&dir.output_file(), false);
+        }
+        match self.let_go().await {
+            Ok(Some(record)) => return Err(LaunchError::Recorded(Box::new(record))),
+            Ok(None) => {
                 self.log(EventKind::RunStarted, Some(&run_id), json!({"pid": pid}));
                 self.say(&format!("prover started, pid {pid}, run {run_id}"));
-                Ok(())
             }
-            Some(record) => Err(LaunchError::Recorded(Box::new(record))),
+            // It may run or not. There is a record of it and a handle on it, so its ending will be seen, and until then
+            // there must be no second one.
+            Err(error) => {
+                self.log(EventKind::RunStarted, Some(&run_id), json!({"pid": pid, "confirmed": false}));
+                self.say(&format!("prover {pid} of run {run_id} may have started: {error}"));
+            }
         }
+        self.reason = None;
+        Ok(())
     }
 
     /// The run's folder, with its FIFO and an empty log, and its record as far as it is known.
@@ -162,6 +170,18 @@ impl Daemon {
 
     /// Has the keeper, a new one if need be, make the held child.
     async fn ask_for_child(&mut self, request: SpawnRequest) -> Result<Result<i32, StartError>, LinkError> {
+        let kept = self.link.as_ref().map(|link| link.state.keeper_pid);
+        match (self.ask_keeper(request.clone()).await, kept) {
+            // Gone since it was last heard of. Whatever it had begun ends with it, as for any keeper that dies.
+            (Err(LinkError::Lost(_)), Some(pid)) => {
+                self.log(EventKind::KeeperLost, None, json!({"pid": pid}));
+                self.ask_keeper(request).await
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    async fn ask_keeper(&mut self, request: SpawnRequest) -> Result<Result<i32, StartError>, LinkError> {
         let link = match &mut self.link {
             Some(link) => link,
             None => {
@@ -169,12 +189,7 @@ impl Daemon {
                 self.link.insert(Link::start(&socket, &self.settings.place.name).await?)
             }
         };
-        let asked = link.send(&ToKeeper::Spawn(Box::new(request))).await;
-        let answer = match asked {
-            Ok(()) => link.answer().await,
-            Err(error) => Err(error.into()),
-        };
-        match answer {
+        match ask(link, request).await {
             Ok(FromKeeper::Prepared { pid }) => Ok(Ok(pid)),
             Ok(FromKeeper::SpawnFailed { stage, errno }) => Ok(Err(StartError { stage, errno })),
             Ok(other) => Err(LinkError::OutOfTurn(format!("{other:?}"))),
@@ -215,15 +230,7 @@ impl Daemon {
                 FromKeeper::ExecFailed { .. } => {}
                 FromKeeper::Ended(bytes) => {
                     let wait = serde_json::from_slice::<WaitRecord<'static>>(&bytes).ok();
-                    let Some(mut live) = self.live.take() else { return Ok(None) };
-                    let record = live::finish(&live.dir, &live.record, wait.as_ref(), Vec::new());
-                    if let Some(relay) = live.relay.take() {
-                        relay.finish();
-                    }
-                    return Ok(Some(record.unwrap_or_else(|error| {
-                        self.say(&error.to_string());
-                        live::exit_record(&live.dir, &live.record, wait.as_ref(), Vec::new())
-                    })));
+                    return Ok(self.conclude(wait.as_ref()));
                 }
                 other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
             }
@@ -236,7 +243,13 @@ impl Daemon {
         if !has_died(&link).await
             && let Ok(Some(again)) = Link::find(&self.settings.place.keeper_socket()).await
         {
+            let held = again.state.run_id.clone();
             self.link = Some(again);
+            // What ended meanwhile was told to nobody, but is on the disk.
+            if let Some(live) = self.live.as_ref().filter(|live| live.dir.run_id() != held) {
+                let wait = live.dir.wait_record().ok().flatten();
+                self.end(wait).await;
+            }
             return;
         }
         let keeper_pid = link.state.keeper_pid;
@@ -262,27 +275,64 @@ impl Daemon {
     /// Returns whether a living run was adopted.
     pub(super) async fn take_over(&mut self) -> Result<bool, DaemonError> {
         self.link = Link::find(&self.settings.place.keeper_socket()).await?;
+        self.await_abandoned_child().await;
         let kept = self
             .link
             .as_ref()
             .filter(|link| link.state.phase == Phase::Running)
-            .map(|link| link.state.clone());
+            .map(|link| link.state.run_id.clone());
         for dir in runs::list(&self.settings.place.runs_dir())? {
-            if dir.exit_record()?.is_some() {
+            if dir.exit_file().exists() {
                 continue;
             }
-            let Some(record) = dir.record()? else {
-                // Cut off before anything ran.
-                fs::remove_dir_all(dir.path()).map_err(failed("cannot remove an unfinished run's folder"))?;
-                continue;
+            let is_kept = kept.as_ref().is_some_and(|kept| *kept == dir.run_id());
+            let record = match dir.record() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    // Cut off before anything ran.
+                    fs::remove_dir_all(dir.path())
+                        .map_err(failed("cannot remove an unfinished run's folder"))?;
+                    continue;
+                }
+                // The living one must not be taken for dead; any other damaged one is no reason to stay down.
+                Err(error) if is_kept => return Err(error.into()),
+                Err(error) => {
+                    self.say(&format!("passed over: {error}"));
+                    continue;
+                }
             };
-            let is_kept = kept.as_ref().is_some_and(|kept| kept.run_id == dir.run_id());
-            match alive(&record).filter(|_| is_kept || dir.wait_record().is_ok_and(|wait| wait.is_none())) {
+            match self.process_to_adopt(&dir, &record, is_kept) {
                 Some(pidfd) => self.adopt(dir, record, pidfd, is_kept)?,
-                None => self.bury(&dir, &record)?,
+                None => self.bury(&dir, &record),
             }
         }
         Ok(self.live.is_some())
+    }
+
+    /// A start that its supervisor did not live to complete: the keeper gave it up when we came, and its record says so
+    /// soon.
+    async fn await_abandoned_child(&mut self) {
+        let Some(link) = self.link.as_mut().filter(|link| link.state.phase == Phase::Held) else { return };
+        loop {
+            match link.answer().await {
+                Ok(FromKeeper::Ended(_)) => return,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        self.link = None;
+    }
+
+    /// A handle on the run's process where that is to be adopted. The keeper's own may be dead already: until the keeper
+    /// has told its ending, nobody else writes about it. Of any other run, only a living process is one.
+    fn process_to_adopt(&self, dir: &RunDir, record: &RunRecord, is_kept: bool) -> Option<Pidfd> {
+        let identity = record.identity.as_ref()?;
+        let pidfd = Pidfd::open(identity.pid).ok()?;
+        // Looked at after the handle was opened, so both mean the same process.
+        let same = sexton_process::identity(identity.pid).is_ok_and(|now| now == *identity);
+        let lives =
+            || !pidfd.has_ended().unwrap_or(true) && dir.wait_record().is_ok_and(|wait| wait.is_none());
+        (same && (is_kept || lives())).then_some(pidfd)
     }
 
     fn adopt(
@@ -297,7 +347,10 @@ impl Daemon {
         let mut live =
             LiveRun::new(dir, record, pid, pidfd, parent).map_err(failed("cannot watch the run"))?;
         live.adopted = true;
-        live.relay = Relay::start(&live.dir.output_file(), true).ok();
+        live.own_signals = self.signals_sent_before(&live.dir);
+        if let Some(relay) = &self.relay {
+            relay.follow(&live.dir.output_file(), true);
+        }
         if parent == Parent::Stranger {
             live.take_over_output();
         }
@@ -312,31 +365,40 @@ impl Daemon {
     }
 
     /// Gives a run that ended while no supervisor ran its exit record.
-    fn bury(&mut self, dir: &RunDir, record: &RunRecord) -> Result<(), DaemonError> {
+    fn bury(&mut self, dir: &RunDir, record: &RunRecord) {
         // Without a keeper nobody has read what the FIFO may still hold; with one it is empty.
         if let Ok(mut output) = crate::keeper::output::Output::open(dir.path()) {
             output.drain();
         }
-        let wait = dir.wait_record()?;
-        let own = live::own_signals(&self.settings.place.journal(), &dir.run_id());
-        let own = own.map_err(failed("cannot read the journal"))?;
-        let exit = live::finish(dir, record, wait.as_ref(), own)?;
+        // Damaged is as good as absent: unknown.
+        let wait = dir.wait_record().ok().flatten();
+        let own = self.signals_sent_before(dir);
+        let exit = live::finish(dir, record, wait.as_ref(), own.clone()).unwrap_or_else(|error| {
+            self.say(&error.to_string());
+            live::exit_record(dir, record, wait.as_ref(), own)
+        });
         self.say(&format!("run {} ended while no supervisor ran: {}", exit.run_id, exit.wait));
         let details =
             json!({"wait": exit.wait, "cause": exit.verdict.cause, "pid": exit.pid, "found_later": true});
         self.log(EventKind::RunEnded, Some(&exit.run_id), details);
         self.last_exit = Some(exit);
-        Ok(())
+    }
+
+    /// What earlier supervisors sent to a run, as far as the journal can be read.
+    fn signals_sent_before(&self, dir: &RunDir) -> Vec<OwnSignal> {
+        live::own_signals(&self.settings.place.journal(), &dir.run_id()).unwrap_or_default()
     }
 }
 
-/// A handle on the run's process, if that process still lives.
-fn alive(record: &RunRecord) -> Option<Pidfd> {
-    let identity = record.identity.as_ref()?;
-    let pidfd = Pidfd::open(identity.pid).ok()?;
-    // Looked at after the handle was opened, so both mean the same process.
-    let same = sexton_process::identity(identity.pid).is_ok_and(|now| now == *identity);
-    (same && !pidfd.has_ended().unwrap_or(true)).then_some(pidfd)
+async fn ask(link: &mut Link, request: SpawnRequest) -> Result<FromKeeper, LinkError> {
+    link.send(&ToKeeper::Spawn(Box::new(request))).await?;
+    loop {
+        match link.answer().await? {
+            // Of a child that was given up before.
+            FromKeeper::Ended(_) => {}
+            answer => return Ok(answer),
+        }
+    }
 }
 
 async fn has_died(link: &Link) -> bool {

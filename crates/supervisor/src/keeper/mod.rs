@@ -24,6 +24,7 @@ pub mod wait_file;
 pub mod wire;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -67,6 +68,8 @@ struct Run {
     pidfd: Pidfd,
     /// Present until the program may run.
     held: Option<Held>,
+    /// So that a prover that closes its output does not end the FIFO: see [`fifo::hold`].
+    _fifo: File,
     wait_file: WaitFile,
     start_error: Option<StartError>,
 }
@@ -164,13 +167,17 @@ impl Keeper {
         }
     }
 
-    /// A supervisor has come: it replaces the one before.
+    /// A supervisor has come: it replaces the one before, and that one's wish to be left alone.
     fn connect(&mut self, stream: UnixStream) {
         self.disconnect();
+        self.quitting = false;
         self.connection = Connection::new(stream).ok();
         let (phase, pid, run_id) = match &self.run {
             None => (Phase::Idle, 0, String::new()),
-            Some(run) if run.held.is_some() => (Phase::Held, run.pid, run.run_id.clone()),
+            // Its program does not run, and never will.
+            Some(run) if run.held.is_some() || run.start_error.is_some() => {
+                (Phase::Held, run.pid, run.run_id.clone())
+            }
             Some(run) => (Phase::Running, run.pid, run.run_id.clone()),
         };
         let keeper_pid = std::process::id() as i32;
@@ -273,25 +280,29 @@ impl Keeper {
         }
         let output = Output::open(dir.path()).map_err(plain)?;
         let writer = fifo::open_for_prover(&dir.fifo()).map_err(plain)?;
+        let fifo = fifo::hold(&dir.fifo()).map_err(plain)?;
         let spawn = prepare(request.clone(), writer).map_err(plain)?;
         let held = spawn.start().map_err(|error| number(&error))?;
         let pid = held.pid();
         let pidfd = Pidfd::open(pid).map_err(plain)?;
         self.outputs.push(output);
-        self.run =
-            Some(Run { run_id: request.run_id, pid, pidfd, held: Some(held), wait_file, start_error: None });
+        self.run = Some(Run {
+            run_id: request.run_id,
+            pid,
+            pidfd,
+            held: Some(held),
+            _fifo: fifo,
+            wait_file,
+            start_error: None,
+        });
         Ok(pid)
     }
 
     fn copy_outputs(&mut self, ready: &[bool]) {
-        let living = self.run.as_ref().and(self.outputs.len().checked_sub(1));
-        let mut index = 0;
+        let mut ready = ready.iter();
         self.outputs.retain_mut(|output| {
-            let is_ready = ready.get(index).copied().unwrap_or(false);
-            let is_living = Some(index) == living;
-            index += 1;
-            // The living run's stays even while nobody has the FIFO open: its ending drains it.
-            !is_ready || output.copy() != Moved::NoWriter || is_living
+            let is_ready = ready.next().copied().unwrap_or(false);
+            !is_ready || output.copy() != Moved::NoWriter
         });
     }
 

@@ -12,6 +12,8 @@ use sexton_model::SCHEMA_VERSION;
 use sexton_model::wait::WaitStatus;
 use sexton_process::{Ended, Stage};
 
+use crate::runs::RunDir;
+
 /// Room for a record, bytes. The longest one is below a third of it.
 pub const RECORD_BYTES: usize = 1024;
 
@@ -92,11 +94,12 @@ impl WaitFile {
     /// # Errors
     /// The file system's.
     pub fn prepare(folder: &Path) -> io::Result<Self> {
-        let temporary = folder.join("wait.json.tmp");
+        let dir = RunDir::from_path(folder);
+        let temporary = dir.prepared_wait_file();
         let mut file = File::create(&temporary)?;
         file.write_all(&[b' '; RECORD_BYTES])?;
         file.sync_all()?;
-        Ok(Self { file, folder: File::open(folder)?, temporary, path: folder.join("wait.json") })
+        Ok(Self { file, folder: File::open(folder)?, temporary, path: dir.wait_file() })
     }
 
     /// Fills it in and gives it its name, durably.

@@ -56,7 +56,7 @@ pub enum ToKeeper {
 pub enum Phase {
     /// Nothing.
     Idle,
-    /// A child whose program does not run yet.
+    /// A child whose program does not run: not yet, or never.
     Held,
     /// A living run.
     Running,
