@@ -1,0 +1,135 @@
+//! How a prover is stopped, by command and by signal.
+
+use nix::sys::signal::Signal;
+use sexton_model::status::State;
+use sexton_model::verdict::Cause;
+use sexton_model::wait::WaitStatus;
+use sexton_tests::{DEADLINE, Supervised, wait_until};
+
+use crate::{sh, wait_until_armed};
+
+/// Tells when the trap is set, and survives SIGTERM.
+const IGNORES_TERM: &str = "trap '' TERM; echo armed; while :; do sleep 0.01; done";
+
+#[test]
+fn term_and_int_stop_the_prover_first_and_end_with_0() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let place = Supervised::new();
+        let (running, _) = place.run_until_ready(&["--restart", "always"], &["sleep", "1000"]);
+        running.signal(signal);
+        assert_eq!(running.wait().code, Some(0), "{signal}");
+        let record = place.only_exit();
+        assert_eq!(record.wait, WaitStatus::killed(15, false), "always asked by SIGTERM");
+        assert_eq!(record.verdict.cause, Cause::StoppedBySupervisor);
+        place.wait_until_all_gone();
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_nothing() {
+    let place = Supervised::new();
+    let (running, before) = place.run_until_ready(&[], &["sleep", "1000"]);
+    running.signal(Signal::SIGHUP);
+    assert_eq!(place.command(&["status"]).code, Some(0));
+    assert_eq!(place.wait_for_state(State::Ready).pid, before.pid);
+}
+
+#[test]
+fn a_second_signal_hastens() {
+    let place = Supervised::new();
+    let (running, _) = place.run_until_ready(&["--stop-timeout", "1h"], &sh(IGNORES_TERM));
+    wait_until_armed(&place);
+    running.signal(Signal::SIGTERM);
+    place.wait_for_state(State::Stopping);
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.wait().code, Some(0));
+    let record = place.only_exit();
+    assert_eq!(
+        (record.wait, record.verdict.cause),
+        (WaitStatus::killed(9, false), Cause::KilledBySupervisor)
+    );
+    place.wait_until_all_gone();
+}
+
+/// One signal to a supervisor that already stops its prover by command asks it to leave, and kills nothing.
+#[test]
+fn the_first_signal_during_a_commanded_stop_does_not_hasten() {
+    let place = Supervised::new();
+    let release = place.folder().join("release");
+    let script =
+        format!("trap '' TERM; echo armed; until test -e {}; do sleep 0.01; done; exit 4", release.display());
+    let (running, _) = place.run_until_ready(&["--stop-timeout", "1h"], &sh(&script));
+    wait_until_armed(&place);
+    let stop = place.spawn(&["stop"], |_| {});
+    place.wait_for_state(State::Stopping);
+    running.signal(Signal::SIGTERM);
+    wait_until(DEADLINE, "the signal is taken", || running.stderr().contains("SIGTERM"));
+    std::fs::write(release, "").unwrap();
+    assert_eq!(running.wait().code, Some(0));
+    drop(stop);
+    assert_eq!(place.only_exit().wait, WaitStatus::exited(4), "it was given its time");
+}
+
+#[test]
+fn the_stop_timeout_escalates_to_a_kill_that_is_recorded_as_ours() {
+    let place = Supervised::new();
+    let (_running, _) = place.run_until_ready(&["--stop-timeout", "50ms"], &sh(IGNORES_TERM));
+    wait_until_armed(&place);
+    assert_eq!(place.command(&["stop"]).code, Some(0));
+    let record = place.only_exit();
+    assert_eq!(
+        (record.wait, record.verdict.cause),
+        (WaitStatus::killed(9, false), Cause::KilledBySupervisor)
+    );
+    let own: Vec<_> = record.evidence.iter().map(|seen| seen.detail.as_str()).collect();
+    assert!(own.iter().any(|detail| detail.contains("SIGTERM")), "{own:?}");
+    assert!(own.iter().any(|detail| detail.contains("SIGKILL")), "{own:?}");
+}
+
+/// A stop that takes longer than its client waits goes on.
+#[test]
+fn a_client_that_waits_no_longer_ends_with_75_and_the_stop_goes_on() {
+    let place = Supervised::new();
+    let (_running, _) = place.run_until_ready(&["--stop-timeout", "1h"], &sh(IGNORES_TERM));
+    wait_until_armed(&place);
+    let ended = place.command(&["stop", "--timeout", "10ms"]);
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    assert!(place.wait_for_state(State::Stopping).run_id.is_some());
+}
+
+/// supervisor#536, #1387: a prover that dies on its own during the stop crashed the supervisor.
+#[test]
+fn supervisor_536_a_prover_that_is_dead_already_is_stopped() {
+    for _ in 0..5 {
+        let place = Supervised::new();
+        let (_running, status) = place.run_until_ready(&["--backoff", "1h"], &["sleep", "1000"]);
+        place.kill(status.pid.unwrap());
+        assert_eq!(place.command(&["stop"]).code, Some(0));
+        assert_eq!(place.wait_for_state(State::Stopped).pid, None);
+        assert_eq!(place.only_exit().wait, WaitStatus::killed(9, false));
+    }
+}
+
+#[test]
+fn shutdown_ends_both_and_says_so() {
+    let place = Supervised::new();
+    let (running, _) = place.run_until_ready(&["--restart", "always"], &["sleep", "1000"]);
+    let ended = place.command(&["shutdown"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "the supervisor has left\n"), "{ended:?}");
+    assert_eq!(running.wait().code, Some(0));
+    place.wait_until_all_gone();
+    assert!(!place.control_socket().exists());
+}
+
+#[test]
+fn shutdown_of_a_supervisor_that_waits_is_answered() {
+    for _ in 0..5 {
+        let place = Supervised::new();
+        let (running, _) = place.run_until_ready(&[], &["sleep", "1000"]);
+        assert_eq!(place.command(&["stop"]).code, Some(0));
+        let ended = place.command(&["shutdown", "--json"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(running.wait().code, Some(0));
+        place.wait_until_all_gone();
+    }
+}
