@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use sexton_diagnosis::death::{self, Facts, OwnSignal};
+use sexton_diagnosis::death::{self, Facts, Judgement, OwnSignal};
 use sexton_model::event::EventKind;
 use sexton_model::exit::{ExitRecord, Resources};
+use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
 use sexton_model::wait::WaitStatus;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
@@ -132,8 +133,10 @@ pub fn exit_record(
         .unwrap_or_else(Timestamp::now);
     let status = wait.map_or(WaitStatus::UNKNOWN, |wait| wait.wait);
     let start_error = wait.and_then(|wait| wait.start_error).map(|error| explain(error, run));
-    let (verdict, evidence) = death::judge(&Facts { wait: status, start_error, own_signals, at: ended_at });
     let (last_words, last_words_truncated) = dir.last_words().unwrap_or_default();
+    let output = Reading::Value(last_words.clone());
+    let facts = Facts { start_error, own_signals, output, ..Facts::of(status, ended_at) };
+    let Judgement { verdict, evidence, .. } = death::judge(&facts);
     let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
     ExitRecord {
         schema_version: SCHEMA_VERSION,
