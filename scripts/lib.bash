@@ -18,11 +18,11 @@ need_rust() {
     need cc 'install a C compiler and linker, for example: apt-get install gcc'
 }
 
-# Builds every program of the workspace in a Cargo profile and sets `programs` to the folder where they are.
+# build_programs CARGO-ARGUMENT…: builds the workspace and sets `programs` to the folder of its programs.
 # Cargo itself says where: CARGO_TARGET_DIR, CARGO_BUILD_TARGET and .cargo/config.toml may all move it.
 build_programs() {
     programs=$(
-        cd "$root" && cargo build --workspace --bins --profile "$1" --message-format json-render-diagnostics |
+        cd "$root" && cargo build --workspace "$@" --message-format json-render-diagnostics |
             sed -n 's|.*"executable":"\([^"]*\)/supervisor".*|\1|p'
     ) || fail 'the build failed: the first error above says where'
     [[ -x $programs/supervisor && -x $programs/prover ]] || fail 'cargo did not say where it put supervisor and prover'
