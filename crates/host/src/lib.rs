@@ -12,13 +12,17 @@
 //! | [`pressure`] | pressure stall information |
 //! | [`mounts`] | what is mounted where |
 //! | [`kernel_log`] | `/dev/kmsg` and `syslog(2)`: OOM kills, faults, GPU errors |
+//! | [`tracefs`] | who sent a SIGKILL |
+//! | [`userspace_killers`] | marks of systemd-oomd |
 //! | [`task`] | one process with its threads; children and descendants |
 
 pub mod cgroup;
 pub mod files;
 mod flat_keyed;
-pub mod memory;
 pub mod kernel_log;
+pub mod memory;
 pub mod mounts;
 pub mod pressure;
 pub mod task;
+pub mod tracefs;
+pub mod userspace_killers;

@@ -17,6 +17,7 @@
 //! | [`memory`] | what the kernel says about the memory of the whole host |
 //! | [`baseline`] | the counters at the start of a run, and what they gained |
 //! | [`kernel`] | what the kernel said: log records, facts in them, senders of signals |
+//! | [`oomd`] | marks that systemd-oomd leaves |
 //! | [`task`] | what `/proc` says about one process and its threads |
 //! | [`process_state`] | what state a process is in, concluded from that |
 //! | [`reading`] | one thing read: a value, absent, or unreadable with its reason |
@@ -29,6 +30,7 @@ pub mod event;
 pub mod exit;
 pub mod kernel;
 pub mod memory;
+pub mod oomd;
 pub mod pipeline;
 pub mod process_state;
 pub mod reading;
