@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::cgroup::{CgroupLevel, CgroupVersion, LevelCounters, MemoryCgroup};
-use crate::reading::{ObstacleKind, Reading};
+use crate::cgroup::{CgroupLevel, CgroupVersion, LevelCounters, Limit, MemoryCgroup};
+use crate::reading::{Obstacle, ObstacleKind, Reading};
+use crate::units::Bytes;
 
 /// What stood on the counters when a run began, or when it moved to another cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ pub struct LevelBaseline {
     pub folder: String,
     /// Its counters.
     pub counters: LevelCounters,
+    /// [`CgroupLevel::peak_bytes`]: where it stands higher later, usage rose to that since.
+    pub peak_bytes: Reading<u64>,
     /// [`CgroupLevel::charge_bytes`]: what the memory must come back to after the run.
     pub charge_bytes: Reading<u64>,
     /// Whether nobody but the run was in it. An empty cgroup is exclusive.
@@ -53,6 +56,7 @@ impl CgroupBaseline {
             path: level.path.clone(),
             folder: level.folder.clone(),
             counters: level.counters.clone(),
+            peak_bytes: level.peak_bytes.clone(),
             charge_bytes: level.charge_bytes(),
             exclusive: level.exclusive_to(pids),
         };
@@ -71,6 +75,9 @@ pub struct LevelDifference {
     pub continuity: Continuity,
     /// What each counter gained. After [`Continuity::MadeAnew`] that is what happened since then: at least so much.
     pub gained: LevelCounters,
+    /// Whether usage met the limit of this cgroup in between, by whatever tells: see [`limit_met`]. Absent where it has
+    /// no limit.
+    pub limit_met: Reading<bool>,
 }
 
 /// How a cgroup of a baseline is found again.
@@ -90,32 +97,80 @@ pub enum Continuity {
 /// Per level what came on top between `baseline` and `now`: levels of `now` first, in their order, then those that only
 /// the baseline has. No difference is below 0.
 pub fn difference(baseline: &CgroupBaseline, now: &MemoryCgroup) -> Vec<LevelDifference> {
-    let known = |folder: &str| baseline.levels.iter().find(|level| level.folder == folder);
-    let found = now.levels.iter().map(|level| {
-        let (continuity, gained) = match known(&level.folder) {
-            None => (Continuity::NoBaseline, nothing_known(&level.folder, "no baseline to compare with")),
-            Some(then) => {
-                let anew = level.counters.began_anew_since(&then.counters);
-                let continuity = if anew { Continuity::MadeAnew } else { Continuity::Same };
-                (continuity, level.counters.gained_since(&then.counters))
-            }
-        };
-        LevelDifference { path: level.path.clone(), folder: level.folder.clone(), continuity, gained }
+    let known = |level: &&CgroupLevel| baseline.levels.iter().find(|then| then.folder == level.folder);
+    let found = now.levels.iter().map(|level| match known(&level) {
+        Some(then) => compared(then, level),
+        None => incomparable(
+            (&level.path, &level.folder),
+            Continuity::NoBaseline,
+            format!("{}: no baseline to compare with", level.folder),
+        ),
     });
     let lost =
         baseline.levels.iter().filter(|then| now.levels.iter().all(|level| level.folder != then.folder));
-    found
-        .chain(lost.map(|then| LevelDifference {
-            path: then.path.clone(),
-            folder: then.folder.clone(),
-            continuity: Continuity::NotReadAgain,
-            gained: nothing_known(&then.folder, "not read again after its baseline"),
-        }))
-        .collect()
+    let lost = lost.map(|then| {
+        let why = format!("{}: not read again after its baseline", then.folder);
+        incomparable((&then.path, &then.folder), Continuity::NotReadAgain, why)
+    });
+    found.chain(lost).collect()
 }
 
-fn nothing_known(folder: &str, why: &str) -> LevelCounters {
-    LevelCounters::all(&Reading::unreadable(ObstacleKind::Failed, format!("{folder}: {why}")))
+fn compared(then: &LevelBaseline, now: &CgroupLevel) -> LevelDifference {
+    let anew = now.counters.began_anew_since(&then.counters);
+    let gained = now.counters.gained_since(&then.counters);
+    let peak_then = if anew { &Reading::Value(0) } else { &then.peak_bytes };
+    LevelDifference {
+        path: now.path.clone(),
+        folder: now.folder.clone(),
+        continuity: if anew { Continuity::MadeAnew } else { Continuity::Same },
+        limit_met: limit_met(&gained, peak_then, now),
+        gained,
+    }
+}
+
+fn incomparable((path, folder): (&str, &str), continuity: Continuity, why: String) -> LevelDifference {
+    let unknown = Obstacle::new(ObstacleKind::Failed, why);
+    LevelDifference {
+        path: path.to_owned(),
+        folder: folder.to_owned(),
+        continuity,
+        gained: LevelCounters::all(&Reading::Unreadable(unknown.clone())),
+        limit_met: Reading::Unreadable(unknown),
+    }
+}
+
+/// Room below a limit in which usage counts as having met it: tasks are charged in batches of 64 pages
+/// (`MEMCG_CHARGE_BATCH`), and a batch that does not fit is not counted.
+const CHARGE_BATCH_BYTES: u64 = 64 * 4096;
+
+/// Whether usage met a limit, which the victim's cgroup does not tell where the limit was an ancestor's.
+///
+/// The counters prove it where they moved. Where they did not, they prove nothing in v1: with equal limits for memory
+/// and memory+swap, both failcnts stay 0 through an out-of-memory kill (Linux 6.18). Then the peak tells: not near the
+/// limit, it was not met; risen to it since, it was; there before, nobody knows.
+pub fn limit_met(gained: &LevelCounters, peak_then: &Reading<u64>, now: &CgroupLevel) -> Reading<bool> {
+    let limit = match &now.limit {
+        Reading::Value(Limit::Bytes(limit)) => *limit,
+        Reading::Value(Limit::Unlimited) | Reading::Absent => return Reading::Absent,
+        Reading::Unreadable(obstacle) => return Reading::Unreadable(obstacle.clone()),
+    };
+    let moved = |counter: &Reading<u64>| counter.value().is_some_and(|gained| *gained > 0);
+    if [&gained.failcnt, &gained.memsw_failcnt, &gained.local.max, &gained.local.oom].into_iter().any(moved) {
+        return Reading::Value(true);
+    }
+    let counted = gained.local.max.value().is_some();
+    match (&now.peak_bytes, peak_then) {
+        // v2 counts every time that the limit is met.
+        _ if counted => Reading::Value(false),
+        (Reading::Value(peak), _) if peak.saturating_add(CHARGE_BATCH_BYTES) < limit => Reading::Value(false),
+        (Reading::Value(peak), Reading::Value(then)) if peak > then => Reading::Value(true),
+        (Reading::Value(peak), Reading::Value(_)) => Reading::unreadable(
+            ObstacleKind::Failed,
+            format!("{}: the peak of {} was reached before the baseline", now.folder, Bytes(*peak)),
+        ),
+        (Reading::Value(_), without) => without.clone().map(|_| false),
+        (without, _) => without.clone().map(|_| false),
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +219,43 @@ mod tests {
         let seen: Vec<_> =
             difference.iter().map(|level| (level.path.as_str(), level.continuity, kills(level))).collect();
         assert_eq!(seen, [("/b", Continuity::NoBaseline, None), ("/a", Continuity::NotReadAgain, None)]);
+    }
+
+    /// Whether the limit of 100 MiB was met, by peaks before and after and what the failcnt gained.
+    fn met(peak_then: u64, peak_now: u64, failcnt: u64) -> Reading<bool> {
+        let mut level = bare("/a");
+        level.limit = Reading::Value(Limit::Bytes(100 << 20));
+        level.peak_bytes = Reading::Value(peak_now);
+        let mut gained = LevelCounters::all(&Reading::Absent);
+        gained.failcnt = Reading::Value(failcnt);
+        limit_met(&gained, &Reading::Value(peak_then), &level)
+    }
+
+    #[test]
+    fn a_limit_that_was_met_shows_in_the_peak_where_no_failcnt_moves() {
+        assert_eq!(met(0, 100 << 20, 0), Reading::Value(true));
+        assert_eq!(met(0, (100 << 20) - 4096, 0), Reading::Value(true), "within one batch");
+        assert_eq!(met(0, 99 << 20, 0), Reading::Value(false));
+        assert_eq!(met(0, 0, 1), Reading::Value(true), "the counter proves it by itself");
+    }
+
+    #[test]
+    fn a_peak_from_before_the_run_is_not_blamed_on_it() {
+        assert!(met(100 << 20, 100 << 20, 0).obstacle().is_some());
+        assert_eq!(met(100 << 20, 100 << 20, 1), Reading::Value(true));
+    }
+
+    #[test]
+    fn v2_counts_every_meeting_and_needs_no_peak() {
+        let mut level = bare("/a");
+        level.limit = Reading::Value(Limit::Bytes(100));
+        let mut gained = LevelCounters::all(&Reading::Absent);
+        gained.local.max = Reading::Value(0);
+        assert_eq!(limit_met(&gained, &Reading::Absent, &level), Reading::Value(false));
+        gained.local.max = Reading::Value(1);
+        assert_eq!(limit_met(&gained, &Reading::Absent, &level), Reading::Value(true));
+        level.limit = Reading::Value(Limit::Unlimited);
+        assert_eq!(limit_met(&gained, &Reading::Absent, &level), Reading::Absent);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use crate::reading::Reading;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelCounters {
     /// v1 `memory.failcnt`: how often usage met the limit. Reclaim that succeeds counts too, and anyone may reset it. It
-    /// stays 0 where the memory+swap limit is equal, for that is met first.
+    /// stays 0 where the memory+swap limit is equal, for that is met first: 0 proves nothing.
     pub failcnt: Reading<u64>,
-    /// v1 `memory.memsw.failcnt`: the same of the memory+swap limit.
+    /// v1 `memory.memsw.failcnt`: the same of the memory+swap limit. Linux 6.18 does not count it: 0 proves nothing.
     pub memsw_failcnt: Reading<u64>,
     /// About members of this very cgroup: v1 `memory.oom_control` (of which `oom_kill` only, Linux ≥ 4.13), v2
     /// `memory.events.local` (Linux ≥ 5.2).
