@@ -4,6 +4,7 @@
 //! that vanishes is [`Reading::Absent`].
 
 mod folder;
+mod following;
 pub(crate) mod parse;
 mod thread;
 mod tree;

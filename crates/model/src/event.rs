@@ -31,6 +31,10 @@ pub enum EventKind {
     Commanded,
     /// We sent a signal; `signal`, `reason`.
     Signalled,
+    /// The kernel's OOM killer ended another process of the run's cgroup; `kills` or `victim`.
+    MemberOomKilled,
+    /// The run sleeps in a cgroup that is out of memory and must not kill (or does so no more); `stalled`.
+    StalledUnderOom,
     /// The keeper is gone; the supervisor is the parent now.
     KeeperLost,
     /// A kind that this version does not know (written by a newer one).

@@ -92,6 +92,21 @@ impl RunDir {
         self.0.join("exit.json")
     }
 
+    /// Counters as they stood at the death ([`crate::keeper::evidence`]).
+    pub fn evidence_file(&self) -> PathBuf {
+        self.0.join("evidence.bin")
+    }
+
+    /// What was tracked while it lived ([`crate::daemon::tracking`]).
+    pub fn tracking_file(&self) -> PathBuf {
+        self.0.join("tracking.json")
+    }
+
+    /// Everything that the judgement rested on, for a later one.
+    pub fn facts_file(&self) -> PathBuf {
+        self.0.join("facts.json")
+    }
+
     /// What the prover wrote, byte for byte.
     pub fn output_file(&self) -> PathBuf {
         self.0.join("output.log")
@@ -231,7 +246,7 @@ fn is_id(name: &str) -> bool {
         && tail.iter().all(u8::is_ascii_digit)
 }
 
-fn read_json<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, RunError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, RunError> {
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(RunError::Read { path, source }),

@@ -66,6 +66,8 @@ pub struct Facts {
     pub tasks: Tasks,
     /// The memory cgroups that it was in, the last one first.
     pub memberships: Vec<Membership>,
+    /// How long before the death its cgroup was last looked at, seconds: it may have moved since. `null` where nobody did.
+    pub cgroup_last_seen_seconds: Option<f64>,
     /// By how much `oom_kill` of `/proc/vmstat` rose during the run: every such kill on the host.
     pub vmstat_oom_kills: Reading<u64>,
     /// The kernel log since the run began.
@@ -88,6 +90,7 @@ impl Facts {
             at,
             tasks: Tasks::default(),
             memberships: Vec::new(),
+            cgroup_last_seen_seconds: None,
             vmstat_oom_kills: Reading::Absent,
             kernel_log: Reading::Absent,
             signal_sender: Reading::Absent,

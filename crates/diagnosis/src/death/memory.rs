@@ -77,14 +77,45 @@ pub fn judge(facts: &Facts) -> Answer {
     }
     match counted(facts) {
         Reading::Value(counted) if counted.kills > 0 => by_counter(facts, &counted, &lines),
-        Reading::Value(counted) => Answer::Excluded {
-            because: format!(
-                "the OOM-kill counter of {} did not move, and the kernel counts before it kills",
-                counted.path
-            ),
-        },
+        Reading::Value(counted) => still(facts, &counted, &lines),
         missing => without_counter(facts, &lines, &missing),
     }
+}
+
+/// How long after it was last seen in its cgroup a run can have moved and been killed in another, seconds.
+const MOVE_SECONDS: f64 = 1.0;
+
+/// The counter of its cgroup did not move. The run may have: then it was killed where nobody looked.
+fn still(facts: &Facts, counted: &Counted, lines: &Reading<Vec<OomKill>>) -> Answer {
+    let unmoved = format!(
+        "the OOM-kill counter of {} did not move, and the kernel counts before it kills",
+        counted.path
+    );
+    let seen = facts.cgroup_last_seen_seconds.is_some_and(|seconds| seconds <= MOVE_SECONDS);
+    let log_whole =
+        matches!(&facts.kernel_log, Reading::Value(log) if log.whole) && facts.tasks.numbers_are_global;
+    let host_still = facts.vmstat_oom_kills == Reading::Value(0);
+    if seen || host_still || (lines.value().is_some() && log_whole) {
+        return Answer::Excluded { because: unmoved };
+    }
+    match facts.vmstat_oom_kills.value() {
+        Some(kills) => Answer::Suspected {
+            because: format!(
+                "the host counted {kills} OOM kills while it ran; its own cgroup none, but nobody saw whether it had moved"
+            ),
+        },
+        None => Answer::Open {
+            because: "its cgroup counted no OOM kill, but nobody saw whether it had moved".to_owned(),
+        },
+    }
+}
+
+/// Whether a counter shows a kill for which the kernel log, readable as it is, has no line yet.
+pub fn line_is_missing(facts: &Facts) -> bool {
+    let Reading::Value(kills) = kernel_lines::oom_kills(facts) else { return false };
+    let Reading::Value(counted) = counted(facts) else { return false };
+    let named = kills.iter().filter(|kill| kill.may_be_in(&counted.path)).count() as u64;
+    named < counted.kills
 }
 
 /// The kernel says so itself.
@@ -162,15 +193,15 @@ pub fn counted(facts: &Facts) -> Reading<Counted> {
         match gained(membership) {
             Reading::Value(one) => {
                 sum = Some(match sum {
-                    Some(sum) if one.kills == 0 => {
-                        Counted { exclusive: sum.exclusive && one.exclusive, ..sum }
-                    }
+                    None => one,
+                    // Who else was in a cgroup matters where something was counted.
+                    Some(sum) if one.kills == 0 && sum.kills > 0 => sum,
+                    Some(sum) if sum.kills == 0 && one.kills > 0 => one,
                     Some(sum) => Counted {
                         kills: sum.kills + one.kills,
                         exclusive: sum.exclusive && one.exclusive,
-                        path: one.path,
+                        path: sum.path,
                     },
-                    None => one,
                 });
             }
             other => missing = other,

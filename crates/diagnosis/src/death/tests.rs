@@ -79,6 +79,7 @@ fn killed_run() -> Facts {
             numbers_are_global: true,
         },
         memberships: vec![membership(0, [0, 0], false)],
+        cgroup_last_seen_seconds: Some(0.1),
         vmstat_oom_kills: Reading::Value(0),
         kernel_log: Reading::Value(KernelLog { events: vec![], whole: true }),
         output: Reading::Value(String::new()),
@@ -181,6 +182,17 @@ fn a_counter_that_did_not_move_rules_the_killer_out_whatever_the_host_counted() 
         facts.kernel_log = log;
         expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
     }
+}
+
+#[test]
+fn a_counter_that_did_not_move_says_little_of_a_run_that_may_have() {
+    let mut facts = killed_run();
+    facts.kernel_log = unreadable();
+    facts.vmstat_oom_kills = Reading::Value(1);
+    facts.cgroup_last_seen_seconds = Some(30.0);
+    expect(&facts, Cause::OomSuspected, None, Confidence::Possible);
+    facts.vmstat_oom_kills = Reading::Value(0);
+    expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
 }
 
 #[test]

@@ -1,19 +1,23 @@
 //! The run that lives now, and the endings of runs.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sexton_diagnosis::death::{self, Facts, Judgement, OwnSignal};
+use sexton_model::SCHEMA_VERSION;
 use sexton_model::event::EventKind;
 use sexton_model::exit::{ExitRecord, Resources};
 use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
-use sexton_model::wait::WaitStatus;
-use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::{Ended, Pidfd, Readable, Stage, fifo};
 
+use super::judging;
+use super::tracking::Tracker;
 use crate::journal;
+use crate::keeper::evidence::Evidence;
 use crate::keeper::output::Output;
 use crate::keeper::wait_file::{RECORD_BYTES, StartError, WaitFile, WaitRecord};
 use crate::runs::{RunDir, RunError};
@@ -30,6 +34,15 @@ pub enum Parent {
     Us,
     /// Somebody else: keeper and supervisor died both.
     Stranger,
+}
+
+/// A judged ending.
+#[derive(Debug)]
+pub struct Ending {
+    /// The record.
+    pub record: ExitRecord,
+    /// Other processes in its cgroup that the kernel's OOM killer ended, in words.
+    pub members_killed: Vec<String>,
 }
 
 /// A living run.
@@ -55,6 +68,10 @@ pub struct LiveRun {
     _fifo: Option<File>,
     /// Present while we copy the output ourselves.
     pub output: Option<(Readable, Output)>,
+    /// Follows its cgroup and threads.
+    pub tracker: Tracker,
+    /// What is to be recorded at its death, by the keeper or by us.
+    pub watched: Vec<OsString>,
 }
 
 impl LiveRun {
@@ -62,7 +79,14 @@ impl LiveRun {
     ///
     /// # Errors
     /// Of the runtime's registration of the pidfd.
-    pub fn new(dir: RunDir, record: RunRecord, pid: i32, pidfd: Pidfd, parent: Parent) -> io::Result<Self> {
+    pub fn new(
+        dir: RunDir,
+        record: RunRecord,
+        pidfd: Pidfd,
+        parent: Parent,
+        tracker: Tracker,
+    ) -> io::Result<Self> {
+        let pid = record.identity.as_ref().map_or(0, |identity| identity.pid);
         let fifo = fifo::hold(&dir.fifo()).ok();
         let end = Readable::new(&pidfd)?;
         Ok(Self {
@@ -76,6 +100,8 @@ impl LiveRun {
             own_signals: Vec::new(),
             _fifo: fifo,
             output: None,
+            watched: tracker.evidence_files(),
+            tracker,
         })
     }
 
@@ -87,6 +113,10 @@ impl LiveRun {
 
     /// Writes `wait.json` as the keeper would have, and reaps the run where it is ours.
     pub async fn end_without_keeper(&mut self) -> WaitRecord<'static> {
+        if let Ok(mut evidence) = Evidence::prepare(self.dir.path()) {
+            evidence.watch(self.watched.iter().map(PathBuf::from).collect());
+            evidence.record();
+        }
         let run_id = self.dir.run_id();
         let ended = match self.pidfd.peek() {
             Ok(ended) => ended,
@@ -121,24 +151,18 @@ impl LiveRun {
     }
 }
 
-/// The exit record of a run, from its wait record (or the lack of one), its output and our own signals.
-pub fn exit_record(
-    dir: &RunDir,
-    run: &RunRecord,
-    wait: Option<&WaitRecord<'_>>,
-    own_signals: Vec<OwnSignal>,
-) -> ExitRecord {
-    let ended_at = wait
-        .and_then(|wait| Timestamp::from_nanosecond(wait.ended_at_unix_ns.into()).ok())
-        .unwrap_or_else(Timestamp::now);
-    let status = wait.map_or(WaitStatus::UNKNOWN, |wait| wait.wait);
-    let start_error = wait.and_then(|wait| wait.start_error).map(|error| explain(error, run));
+/// The exit record of a run, from its wait record (or the lack of one) and everything else that is known.
+pub fn exit_record(dir: &RunDir, run: &RunRecord, wait: Option<&WaitRecord<'_>>, facts: &Facts) -> Ending {
+    let Judgement { verdict, evidence, members_killed } = death::judge(facts);
     let (last_words, last_words_truncated) = dir.last_words().unwrap_or_default();
-    let output = Reading::Value(last_words.clone());
-    let facts = Facts { start_error, own_signals, output, ..Facts::of(status, ended_at) };
-    let Judgement { verdict, evidence, .. } = death::judge(&facts);
+    let own = facts.memberships.first().and_then(|membership| {
+        let exclusive = membership.baseline.value()?.levels.first()?.exclusive == Reading::Value(true);
+        membership.at_death.value()?.own().filter(|_| exclusive)
+    });
+    let cgroup_peak_bytes = own.and_then(|own| own.peak_bytes.value().copied());
     let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
-    ExitRecord {
+    let ended_at = facts.at;
+    let record = ExitRecord {
         schema_version: SCHEMA_VERSION,
         run_id: dir.run_id(),
         command: run.command.clone(),
@@ -147,19 +171,20 @@ pub fn exit_record(
         started_at: run.started_at,
         ended_at,
         duration_seconds: ended_at.duration_since(run.started_at).as_secs_f64().max(0.0),
-        wait: status,
+        wait: facts.wait,
         verdict,
         evidence,
         resources: Resources {
             max_rss_bytes: wait.and_then(|wait| wait.max_rss_bytes),
-            cgroup_peak_bytes: None,
+            cgroup_peak_bytes,
             user_seconds: seconds(wait.and_then(|wait| wait.user_us)),
             system_seconds: seconds(wait.and_then(|wait| wait.system_us)),
         },
         in_flight: Vec::new(),
         last_words,
         last_words_truncated,
-    }
+    };
+    Ending { record, members_killed }
 }
 
 /// Why a program never ran, in words.
@@ -196,22 +221,27 @@ pub fn own_signals(journal: &std::path::Path, run_id: &str) -> io::Result<Vec<Ow
         .collect())
 }
 
-/// Writes the exit record of a run that has ended, and takes away what only a living one needs.
+/// Judges a run that has ended, takes away what only a living one needs, and writes the exit record.
 ///
-/// # Errors
-/// [`RunError`], or the disk's.
+/// The judgement is there also where the disk would not take it.
 pub fn finish(
     dir: &RunDir,
     run: &RunRecord,
     wait: Option<&WaitRecord<'_>>,
     own_signals: Vec<OwnSignal>,
-) -> Result<ExitRecord, RunError> {
-    let record = exit_record(dir, run, wait, own_signals);
-    let path = dir.exit_file();
-    crate::durable::write_json(&path, &record).map_err(|source| RunError::Write { path, source })?;
+) -> (Ending, Result<(), RunError>) {
+    let facts = judging::facts(dir, run, wait, own_signals);
+    let ending = exit_record(dir, run, wait, &facts);
+    // First, since a run with an exit record is not looked at again, whenever we are killed.
     for needed in [dir.fifo(), dir.prepared_wait_file()] {
         // Mostly there is no prepared file any more: it became `wait.json`.
         let _ = std::fs::remove_file(needed);
     }
-    Ok(record)
+    let failed = |path: PathBuf| move |source| RunError::Write { path, source };
+    let written = crate::durable::write_json(&dir.facts_file(), &facts)
+        .map_err(failed(dir.facts_file()))
+        .and_then(|()| {
+            crate::durable::write_json(&dir.exit_file(), &ending.record).map_err(failed(dir.exit_file()))
+        });
+    (ending, written)
 }

@@ -6,17 +6,21 @@
 //! |---|---|
 //! | [`link`] | the connection to the keeper |
 //! | [`live`] | the living run, and the endings of runs |
+//! | [`tracking`] | follows it: cgroups, threads, kills of members |
+//! | [`judging`] | gathers what is known of an ending |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
 //! | [`relay`] | the prover's output on our own standard output |
 //! | [`server`] | the control socket |
 //! | [`executable`] | what a run executes, with its hash |
 
 pub mod executable;
+pub mod judging;
 pub mod link;
 pub mod live;
 pub mod relay;
 pub mod server;
 pub mod start;
+pub mod tracking;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -135,6 +139,7 @@ enum News {
     Copied,
     ChildEnded,
     Due,
+    Look,
     Ready,
 }
 
@@ -287,8 +292,9 @@ impl Daemon {
                 None => std::future::pending().await,
             }
         };
-        let (mut output, mut end) = (None, None);
+        let (mut output, mut end, mut look_at) = (None, None, None);
         if let Some(live) = live {
+            look_at = Some(live.tracker.due());
             output = live.output.as_mut();
             end = (live.parent != Parent::Keeper).then_some(&live.end);
         }
@@ -313,6 +319,12 @@ impl Daemon {
                 None => std::future::pending().await,
             }
         };
+        let look = async {
+            match look_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         let ready = async {
             match machine.state() {
                 State::Starting if settings.policy.awaits_readiness => ready(&settings.place).await,
@@ -326,6 +338,7 @@ impl Daemon {
             () = copied => News::Copied,
             () = ended => News::RunEnded,
             () = due => News::Due,
+            () = look => News::Look,
             () = ready => News::Ready,
         }
     }
@@ -382,6 +395,7 @@ impl Daemon {
                 self.wake_at = None;
                 self.feed(Input::Due).await;
             }
+            News::Look => self.look().await,
             News::Ready => {
                 let run_id = self.run_id();
                 self.log(EventKind::RunReady, run_id.as_deref(), json!({}));
@@ -447,15 +461,67 @@ impl Daemon {
     /// Makes the exit record of the living run, which lives no more. A record that cannot be written is still judged.
     fn conclude(&mut self, wait: Option<&WaitRecord<'_>>) -> Option<ExitRecord> {
         let live = self.live.take()?;
-        let own = live.own_signals;
-        let record = live::finish(&live.dir, &live.record, wait, own.clone()).unwrap_or_else(|error| {
-            self.say(&error.to_string());
-            live::exit_record(&live.dir, &live.record, wait, own)
-        });
+        self.save_tracked(&live);
+        let record = self.judged(live::finish(&live.dir, &live.record, wait, live.own_signals));
         if let Some(relay) = &self.relay {
             relay.log_is_complete();
         }
         Some(record)
+    }
+
+    /// The record of a judged ending, and what else it says in the journal.
+    fn judged(&mut self, (ending, written): (live::Ending, Result<(), RunError>)) -> ExitRecord {
+        if let Err(error) = written {
+            self.say(&error.to_string());
+        }
+        for victim in ending.members_killed {
+            self.log(EventKind::MemberOomKilled, Some(&ending.record.run_id), json!({"victim": victim}));
+        }
+        ending.record
+    }
+
+    /// Looks after the living run: where it is, what threads it has, whether the kernel killed one of its members.
+    async fn look(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let found = live.tracker.look();
+        let run_id = live.dir.run_id();
+        if let Some(files) = found.files {
+            live.watched = files.clone();
+            if live.parent == Parent::Keeper
+                && let Some(link) = &mut self.link
+            {
+                // A keeper that is gone is noticed where its connection is read.
+                let _ = link.send(&ToKeeper::Watch(files)).await;
+            }
+        }
+        if found.members_killed > 0 {
+            let details = json!({"kills": found.members_killed});
+            self.log(EventKind::MemberOomKilled, Some(&run_id), details);
+            self.say(
+                "the kernel's OOM killer ended a member of the prover's cgroup; the prover itself lives",
+            );
+        }
+        if let Some(stalled) = found.stalled {
+            self.log(EventKind::StalledUnderOom, Some(&run_id), json!({"stalled": stalled}));
+            self.reason = stalled.then(|| {
+                "its cgroup is out of memory and its OOM killer is disabled: it sleeps until memory is freed".to_owned()
+            });
+            self.publish();
+        }
+        if found.changed
+            && let Some(live) = self.live.take()
+        {
+            self.save_tracked(&live);
+            self.live = Some(live);
+        }
+    }
+
+    /// Writes `tracking.json`. Without it a later supervisor knows less of this run, and says so.
+    fn save_tracked(&self, live: &LiveRun) {
+        let path = live.dir.tracking_file();
+        if let Err(error) = crate::durable::write_json(&path, &live.tracker.tracked) {
+            self.say(&format!("cannot write {}: {error}", path.display()));
+        }
     }
 
     /// Notes an exit record and lets policy decide.

@@ -17,6 +17,7 @@ use sexton_process::{Pidfd, fifo};
 
 use super::link::{Link, LinkError, prover_environment};
 use super::live::{self, LiveRun, Parent};
+use super::tracking::Tracker;
 use super::{Daemon, DaemonError, failed};
 use crate::keeper::wait_file::{StartError, WaitRecord};
 use crate::keeper::wire::{FromKeeper, Phase, SpawnRequest, ToKeeper};
@@ -91,14 +92,16 @@ impl Daemon {
                 durable.map_err(|error| unrecorded(&error))?;
                 let mut wait = WaitRecord::new(&run_id, 0, None);
                 wait.start_error = Some(error);
-                let record = live::finish(&dir, &record, Some(&wait), Vec::new());
-                return Err(
-                    record.map_or_else(|e| unrecorded(&e), |record| LaunchError::Recorded(Box::new(record)))
-                );
+                let record = self.judged(live::finish(&dir, &record, Some(&wait), Vec::new()));
+                return Err(LaunchError::Recorded(Box::new(record)));
             }
         };
         match self.record_child(&dir, &mut record, pid) {
-            Ok(live) => self.live = Some(live),
+            Ok(live) => {
+                self.live = Some(live);
+                // Its cgroups have their baseline, and the keeper the files to record, before the program runs.
+                self.look().await;
+            }
             Err(error) => {
                 // No prover without a record.
                 if let Some(link) = &mut self.link {
@@ -215,7 +218,8 @@ impl Daemon {
         }
         crate::durable::write_json(&dir.run_file(), record)
             .map_err(failed("cannot write the run's record"))?;
-        LiveRun::new(dir.clone(), record.clone(), pid, pidfd, Parent::Keeper)
+        let tracker = Tracker::new(pid, self.own_pids());
+        LiveRun::new(dir.clone(), record.clone(), pidfd, Parent::Keeper, tracker)
             .map_err(failed("cannot watch the run"))
     }
 
@@ -344,8 +348,12 @@ impl Daemon {
     ) -> Result<(), DaemonError> {
         let pid = record.identity.as_ref().map_or(0, |identity| identity.pid);
         let parent = if is_kept { Parent::Keeper } else { Parent::Stranger };
+        let tracker = match runs::read_json(dir.tracking_file()) {
+            Ok(Some(tracked)) => Tracker::with(pid, self.own_pids(), tracked),
+            Ok(None) | Err(_) => Tracker::new(pid, self.own_pids()),
+        };
         let mut live =
-            LiveRun::new(dir, record, pid, pidfd, parent).map_err(failed("cannot watch the run"))?;
+            LiveRun::new(dir, record, pidfd, parent, tracker).map_err(failed("cannot watch the run"))?;
         live.adopted = true;
         live.own_signals = self.signals_sent_before(&live.dir);
         if let Some(relay) = &self.relay {
@@ -373,15 +381,18 @@ impl Daemon {
         // Damaged is as good as absent: unknown.
         let wait = dir.wait_record().ok().flatten();
         let own = self.signals_sent_before(dir);
-        let exit = live::finish(dir, record, wait.as_ref(), own.clone()).unwrap_or_else(|error| {
-            self.say(&error.to_string());
-            live::exit_record(dir, record, wait.as_ref(), own)
-        });
+        let exit = self.judged(live::finish(dir, record, wait.as_ref(), own));
         self.say(&format!("run {} ended while no supervisor ran: {}", exit.run_id, exit.wait));
         let details =
             json!({"wait": exit.wait, "cause": exit.verdict.cause, "pid": exit.pid, "found_later": true});
         self.log(EventKind::RunEnded, Some(&exit.run_id), details);
         self.last_exit = Some(exit);
+    }
+
+    /// Our own processes: no strangers where the prover is.
+    fn own_pids(&self) -> Vec<i32> {
+        let keeper = self.link.as_ref().map(|link| link.state.keeper_pid);
+        keeper.into_iter().chain([std::process::id() as i32]).collect()
     }
 
     /// What earlier supervisors sent to a run, as far as the journal can be read.

@@ -12,13 +12,14 @@
 //!                                   └──────────── splice ── output.fifo ◄──────────────┘
 //! ```
 //!
-//! The order at a death: peek (`WNOWAIT`), drain the FIFO, write `wait.json` durably, reap, tell the supervisor. A
+//! The order at a death: peek (`WNOWAIT`), record the evidence, drain the FIFO, write `wait.json` durably, reap, tell the supervisor. A
 //! keeper that is killed anywhere in between leaves either the file or a zombie, and the zombie falls to the
 //! supervisor, which does the same.
 //!
 //! Between a death and its durable record nothing is allocated, so that a machine without memory cannot lose a status.
 //! The keeper leaves by itself when there is neither a run nor a supervisor.
 
+pub mod evidence;
 pub mod output;
 pub mod wait_file;
 pub mod wire;
@@ -36,6 +37,7 @@ use sexton_process::splice::Moved;
 use sexton_process::{Held, Pidfd, Spawn, SpawnError, fifo};
 
 use crate::runs::RunDir;
+use evidence::Evidence;
 use output::Output;
 use wait_file::{RECORD_BYTES, StartError, WaitFile, WaitRecord};
 use wire::{FromKeeper, PROTOCOL, Phase, SpawnRequest, ToKeeper};
@@ -71,6 +73,7 @@ struct Run {
     /// So that a prover that closes its output does not end the FIFO: see [`fifo::hold`].
     _fifo: File,
     wait_file: WaitFile,
+    evidence: Evidence,
     start_error: Option<StartError>,
 }
 
@@ -265,6 +268,11 @@ impl Keeper {
                 self.send(&reply.encode());
             }
             ToKeeper::Abandon => self.abandon(),
+            ToKeeper::Watch(paths) => {
+                if let Some(run) = &mut self.run {
+                    run.evidence.watch(paths.into_iter().map(PathBuf::from).collect());
+                }
+            }
             ToKeeper::Quit => self.quitting = true,
         }
     }
@@ -274,6 +282,7 @@ impl Keeper {
         let plain = |error: io::Error| (0, error.raw_os_error().unwrap_or(sexton_process::EIO));
         let dir = RunDir::from_path(&PathBuf::from(&request.run_dir));
         let wait_file = WaitFile::prepare(dir.path()).map_err(plain)?;
+        let evidence = Evidence::prepare(dir.path()).map_err(plain)?;
         if self.outputs.len() == OUTPUTS_MAX {
             // The oldest generation's output is given up: its writers block once their FIFO is full.
             self.outputs.remove(0);
@@ -293,6 +302,7 @@ impl Keeper {
             held: Some(held),
             _fifo: fifo,
             wait_file,
+            evidence,
             start_error: None,
         });
         Ok(pid)
@@ -308,9 +318,11 @@ impl Keeper {
 
     /// The run has ended: keep everything that can be known, then reap.
     fn end_run(&mut self) {
-        let Some(run) = &self.run else { return };
+        let Some(run) = &mut self.run else { return };
         // Not over yet after all, or not ours to wait for; neither can be where the pidfd of a child is readable.
         let Ok(Some(ended)) = run.pidfd.peek() else { return };
+        // First: a cgroup may be removed by whoever made it, and its neighbours go on counting.
+        run.evidence.record();
         let mut record = WaitRecord::new(&run.run_id, run.pid, Some(ended));
         record.start_error = run.start_error;
         let mut buffer = [0; RECORD_BYTES];

@@ -47,6 +47,8 @@ pub enum ToKeeper {
     Go,
     /// End the held child instead.
     Abandon,
+    /// Record these files at the death of the run.
+    Watch(Vec<OsString>),
     /// Leave as soon as nothing is left to keep.
     Quit,
 }
@@ -121,6 +123,10 @@ impl ToKeeper {
             }
             Self::Go => out.byte(b'G'),
             Self::Abandon => out.byte(b'A'),
+            Self::Watch(paths) => {
+                out.byte(b'W');
+                out.list(paths);
+            }
             Self::Quit => out.byte(b'Q'),
         }
         out.frame()
@@ -145,6 +151,7 @@ impl ToKeeper {
             })),
             b'G' => Self::Go,
             b'A' => Self::Abandon,
+            b'W' => Self::Watch(body.list()?),
             b'Q' => Self::Quit,
             _ => return Err(Malformed),
         };
@@ -320,7 +327,13 @@ mod tests {
             cgroup_procs: vec![],
             core: true,
         };
-        for message in [ToKeeper::Spawn(Box::new(spawn)), ToKeeper::Go, ToKeeper::Abandon, ToKeeper::Quit] {
+        for message in [
+            ToKeeper::Spawn(Box::new(spawn)),
+            ToKeeper::Go,
+            ToKeeper::Abandon,
+            ToKeeper::Watch(vec!["/proc/vmstat".into()]),
+            ToKeeper::Quit,
+        ] {
             let frame = message.encode();
             let (body, length) = split(&frame).unwrap().unwrap();
             assert_eq!((ToKeeper::decode(body).unwrap(), length), (message, frame.len()));

@@ -1,0 +1,36 @@
+//! What a supervisor looks at again and again while a run lives: cheap, and never more than it needs.
+
+use sexton_model::reading::Reading;
+use sexton_model::run::CgroupPath;
+
+use super::folder::numbered_entries;
+use super::{Tasks, parse};
+use crate::files::{parsed, unreadable};
+
+impl Tasks {
+    /// Ids of the living threads of `pid`: one listing of a folder.
+    pub fn thread_ids(&self, pid: i32) -> Reading<Vec<i32>> {
+        numbered_entries(&self.path_of(pid).join("task"))
+    }
+
+    /// Name of thread `tid` of `pid`, of up to 15 bytes, lossy UTF-8.
+    pub fn thread_name(&self, pid: i32, tid: i32) -> Reading<String> {
+        let path = self.path_of(pid).join("task").join(tid.to_string()).join("comm");
+        match std::fs::read(&path) {
+            // The kernel ends it with a newline; the name itself may hold others.
+            Ok(bytes) => Reading::Value(
+                String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned(),
+            ),
+            Err(error) => unreadable(&path, &error),
+        }
+    }
+
+    /// `/proc/PID/cgroup`. The v1 lines of a zombie read `/`, whatever they were in life.
+    pub fn cgroups(&self, pid: i32) -> Reading<Vec<CgroupPath>> {
+        let path = self.path_of(pid).join("cgroup");
+        match std::fs::read(&path) {
+            Ok(bytes) => parsed(&path, parse::cgroups(&bytes)),
+            Err(error) => unreadable(&path, &error),
+        }
+    }
+}

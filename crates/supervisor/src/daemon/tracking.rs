@@ -1,0 +1,283 @@
+//! Follows a living run: its cgroups with their counters at the beginning, its threads, and kills of its members.
+//!
+//! A run may move itself to another cgroup, and at its death a v1 kernel shows `/` for wherever it was; a kernel line may
+//! name any of its threads. So both are looked at while it lives: its cgroup often, since a counter that nobody had a
+//! baseline of proves nothing, the rest once a second.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sexton_diagnosis::death::{Membership, Tasks as RunTasks};
+use sexton_host::cgroup::{self, MemoryHierarchy};
+use sexton_host::files::Files;
+use sexton_host::kernel_log::KernelLog;
+use sexton_host::memory;
+use sexton_host::task::Tasks;
+use sexton_model::Timestamp;
+use sexton_model::baseline::{CgroupBaseline, difference};
+use sexton_model::kernel::LogMark;
+use sexton_model::reading::Reading;
+use sexton_model::run::CgroupPath;
+use tokio::time::Instant;
+
+/// A young run moves and forks; an old one hardly ever does.
+const YOUNG: Duration = Duration::from_secs(5);
+const LOOK_INTERVAL_YOUNG: Duration = Duration::from_millis(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// How often threads and counters are read.
+const FULL_INTERVAL: Duration = Duration::from_secs(1);
+/// Threads that are remembered; those of a prover are some hundred.
+const THREADS_MAX: usize = 16_384;
+
+/// The inode of the kernel's first PID namespace (`PROC_PID_INIT_INO`).
+const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
+
+/// A cgroup that the run was in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Stay {
+    /// `/proc/PID/cgroup` at the time.
+    pub lines: Vec<CgroupPath>,
+    /// Counters when it came.
+    pub baseline: Reading<CgroupBaseline>,
+}
+
+/// `tracking.json`: what is known of a run besides its record, for whoever judges its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tracked {
+    /// Its cgroups, the present one last.
+    pub stays: Vec<Stay>,
+    /// Ids of its threads so far, with the names that they had.
+    pub threads: BTreeMap<i32, String>,
+    /// The end of the kernel log when it began.
+    pub log_mark: Reading<LogMark>,
+    /// `/proc/vmstat oom_kill` when it began.
+    pub vmstat_oom_kill: Reading<u64>,
+    /// When its cgroup was last looked at.
+    pub looked_at: Timestamp,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files to record at its death are others now.
+    pub files: Option<Vec<OsString>>,
+    /// So many members of its cgroup were OOM-killed since the last look, and it lives.
+    pub members_killed: u64,
+    /// Whether it sleeps in a cgroup that is out of memory and must not kill; on a change only.
+    pub stalled: Option<bool>,
+    /// `tracking.json` is to be written.
+    pub changed: bool,
+}
+
+/// Follows one run.
+#[derive(Debug)]
+pub struct Tracker {
+    pid: i32,
+    own_pids: Vec<i32>,
+    files: Files,
+    /// What has been found.
+    pub tracked: Tracked,
+    hierarchy: Reading<MemoryHierarchy>,
+    known_kills: u64,
+    stalled: bool,
+    began: Instant,
+    next_look: Instant,
+    next_full: Instant,
+}
+
+/// Where the kernel log is read.
+pub fn kernel_log() -> KernelLog {
+    KernelLog::system().or_syslog(sexton_process::klog::read_kernel_log)
+}
+
+impl Tracker {
+    /// Begins with a child that does not run yet. `own_pids`: our own processes, which are no strangers in its cgroup.
+    pub fn new(pid: i32, own_pids: Vec<i32>) -> Self {
+        let files = Files::system();
+        let tracked = Tracked {
+            stays: Vec::new(),
+            threads: BTreeMap::new(),
+            log_mark: kernel_log().mark(),
+            vmstat_oom_kill: memory::vmstat(&files).and_then(|vmstat| vmstat.oom_kill),
+            looked_at: Timestamp::now(),
+        };
+        Self::with(pid, own_pids, tracked)
+    }
+
+    /// Goes on with what an earlier supervisor tracked.
+    pub fn with(pid: i32, own_pids: Vec<i32>, tracked: Tracked) -> Self {
+        let now = Instant::now();
+        let files = Files::system();
+        let hierarchy = match tracked.stays.last() {
+            Some(stay) => cgroup::locate(&files, &stay.lines),
+            None => Reading::Absent,
+        };
+        Self {
+            pid,
+            own_pids,
+            files,
+            tracked,
+            hierarchy,
+            known_kills: 0,
+            stalled: false,
+            began: now,
+            next_look: now,
+            next_full: now,
+        }
+    }
+
+    /// When [`Self::look`] is due.
+    pub fn due(&self) -> Instant {
+        self.next_look.min(self.next_full)
+    }
+
+    /// Looks at what is due.
+    pub fn look(&mut self) -> Found {
+        let now = Instant::now();
+        let young = now.duration_since(self.began) < YOUNG;
+        let mut found = Found::default();
+        self.next_look = now + if young { LOOK_INTERVAL_YOUNG } else { LOOK_INTERVAL };
+        self.follow_cgroup(&mut found);
+        if now >= self.next_full {
+            self.next_full = now + FULL_INTERVAL;
+            found.changed |= self.follow_threads();
+            self.follow_counters(&mut found);
+        }
+        found
+    }
+
+    fn follow_cgroup(&mut self, found: &mut Found) {
+        // One that is ending shows other paths, or none: the last ones count.
+        let Reading::Value(lines) = Tasks::system().cgroups(self.pid) else { return };
+        if self.is_ending() {
+            return;
+        }
+        self.tracked.looked_at = Timestamp::now();
+        if self.tracked.stays.last().is_some_and(|stay| stay.lines == lines) {
+            return;
+        }
+        self.hierarchy = cgroup::locate(&self.files, &lines);
+        let pids: Vec<i32> = self.own_pids.iter().copied().chain([self.pid]).collect();
+        let baseline =
+            self.hierarchy.clone().map(|hierarchy| CgroupBaseline::of(&hierarchy.read(&self.files), &pids));
+        self.known_kills = 0;
+        self.tracked.stays.push(Stay { lines, baseline });
+        found.files = Some(self.evidence_files());
+        found.changed = true;
+    }
+
+    /// Whether its leader is dead or inside `do_exit()`: a v1 kernel shows `/` for it then, whatever its cgroup was.
+    fn is_ending(&self) -> bool {
+        const PF_EXITING: u64 = 0x4;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The state follows the name, which may hold anything; flags are the seventh field after it.
+        let Some((_, rest)) = stat.rsplit_once(") ") else { return true };
+        let flags = rest.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
+        rest.starts_with(['Z', 'X']) || flags.is_none_or(|flags| flags & PF_EXITING != 0)
+    }
+
+    fn follow_threads(&mut self) -> bool {
+        let tasks = Tasks::system();
+        let Reading::Value(ids) = tasks.thread_ids(self.pid) else { return false };
+        let known = self.tracked.threads.len();
+        let new: Vec<i32> = ids.into_iter().filter(|id| !self.tracked.threads.contains_key(id)).collect();
+        for id in new {
+            if self.tracked.threads.len() < THREADS_MAX
+                && let Reading::Value(name) = tasks.thread_name(self.pid, id)
+            {
+                self.tracked.threads.insert(id, name);
+            }
+        }
+        // The leader takes its program's name after `exec`.
+        if let Reading::Value(name) = tasks.thread_name(self.pid, self.pid) {
+            self.tracked.threads.insert(self.pid, name);
+        }
+        self.tracked.threads.len() != known
+    }
+
+    fn follow_counters(&mut self, found: &mut Found) {
+        let Reading::Value(hierarchy) = &self.hierarchy else { return };
+        let now = hierarchy.read(&self.files);
+        let Some(own) = now.own() else { return };
+        let stalled = own.under_oom == Reading::Value(true) && own.oom_kill_disable == Reading::Value(true);
+        if std::mem::replace(&mut self.stalled, stalled) != stalled {
+            found.stalled = Some(stalled);
+        }
+        let strangers = match &own.members {
+            Reading::Value(members) => members.foreign > 0 || self.has_strangers(&members.pids),
+            _ => false,
+        };
+        let Some(Reading::Value(baseline)) = self.tracked.stays.last_mut().map(|stay| &mut stay.baseline)
+        else {
+            return;
+        };
+        if let Some(own) = baseline.levels.first_mut()
+            && strangers
+            && own.exclusive == Reading::Value(true)
+        {
+            own.exclusive = Reading::Value(false);
+            found.changed = true;
+        }
+        let gained = difference(baseline, &now).into_iter().next().map(|own| own.gained.local.oom_kill);
+        if let Some(Reading::Value(kills)) = gained
+            && kills > self.known_kills
+        {
+            found.members_killed = kills - self.known_kills;
+            self.known_kills = kills;
+        }
+    }
+
+    fn has_strangers(&self, members: &[i32]) -> bool {
+        let known: BTreeSet<i32> = self.own_pids.iter().copied().chain([self.pid]).collect();
+        if members.iter().all(|pid| known.contains(pid)) {
+            return false;
+        }
+        let family: BTreeSet<i32> = self
+            .own_pids
+            .iter()
+            .filter_map(|pid| Tasks::system().descendants(*pid).into_value())
+            .flatten()
+            .collect();
+        members.iter().any(|pid| !known.contains(pid) && !family.contains(pid))
+    }
+
+    /// What the keeper is to record at the death: for every cgroup so far, the last one first, and the host's.
+    pub fn evidence_files(&self) -> Vec<OsString> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for stay in self.tracked.stays.iter().rev() {
+            if let Reading::Value(hierarchy) = cgroup::locate(&self.files, &stay.lines) {
+                paths.extend(
+                    hierarchy.files().into_iter().filter(|path| !paths.contains(path)).collect::<Vec<_>>(),
+                );
+            }
+        }
+        paths.extend(memory::FILES.iter().map(PathBuf::from));
+        paths.push(PathBuf::from("/proc/pressure/memory"));
+        paths.into_iter().map(PathBuf::into_os_string).collect()
+    }
+}
+
+impl Tracked {
+    /// The run's tasks, as the judgement wants them.
+    pub fn tasks(&self, pid: Option<i32>, pid_namespace: Option<u64>) -> RunTasks {
+        let names: BTreeSet<String> = self.threads.values().cloned().collect();
+        RunTasks {
+            pid,
+            thread_ids: self.threads.keys().copied().collect(),
+            names: names.into_iter().collect(),
+            numbers_are_global: pid_namespace == Some(INITIAL_PID_NAMESPACE),
+        }
+    }
+
+    /// Its cgroups, the last one first, with what `at_death` recorded of them.
+    pub fn memberships(&self, at_death: &Files) -> Vec<Membership> {
+        let of = |stay: &Stay| Membership {
+            baseline: stay.baseline.clone(),
+            at_death: cgroup::locate(at_death, &stay.lines).map(|hierarchy| hierarchy.read(at_death)),
+        };
+        self.stays.iter().rev().map(of).collect()
+    }
+}
