@@ -44,6 +44,14 @@ pub use spawn::{Held, Spawn, SpawnError, Stage, no_core};
 
 pub use libc::{EBUSY, ECANCELED, EIO, ENOENT, SIGINT, SIGKILL, SIGTERM};
 
+/// Names the calling thread, of the main thread the process, as `ps` shows it: 15 bytes at most.
+///
+/// # Errors
+/// The kernel's, in practice never.
+pub fn set_name(name: &std::ffi::CStr) -> std::io::Result<()> {
+    Ok(nix::sys::prctl::set_name(name)?)
+}
+
 /// Makes the calling process a subreaper: orphans below it become its children instead of PID 1's. Kept over `exec`,
 /// not inherited by `fork` (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 ///

@@ -72,8 +72,8 @@ pub struct Facts {
     pub vmstat_oom_kills: Reading<u64>,
     /// The kernel log since the run began.
     pub kernel_log: Reading<KernelLog>,
-    /// Who sent it SIGKILL; absent where the trace is off.
-    pub signal_sender: Reading<SignalSent>,
+    /// SIGKILLs sent to it, by the signal trace; absent where that is off.
+    pub kills_sent: Reading<Vec<SignalSent>>,
     /// Marks that a userspace killer left on the cgroup, in words; absent where there is none.
     pub userspace_killer: Reading<String>,
     /// The end of its output.
@@ -93,7 +93,7 @@ impl Facts {
             cgroup_last_seen_seconds: None,
             vmstat_oom_kills: Reading::Absent,
             kernel_log: Reading::Absent,
-            signal_sender: Reading::Absent,
+            kills_sent: Reading::Absent,
             userspace_killer: Reading::Absent,
             output: Reading::Absent,
         }

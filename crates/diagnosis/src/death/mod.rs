@@ -158,8 +158,8 @@ fn killed(facts: &Facts) -> Conclusion {
         return (Cause::OomUserspace, Confidence::Certain, format!("a userspace killer ended it: {mark}"))
             .into();
     }
-    if let Reading::Value(sent) = &facts.signal_sender
-        && sent.origin != SignalOrigin::Kernel
+    if let Reading::Value(kills) = &facts.kills_sent
+        && let Some(sent) = kills.iter().find(|sent| sent.origin != SignalOrigin::Kernel)
     {
         let name = sent.sender_comm.as_deref().unwrap_or("a process without a readable name");
         if matches!(name, "systemd-oomd" | "earlyoom" | "nohang" | "oomd") {

@@ -125,13 +125,18 @@ fn vmstat(facts: &Facts) -> Evidence {
 
 fn sender(facts: &Facts) -> Evidence {
     let source = Source::SignalSender;
-    match &facts.signal_sender {
-        Reading::Value(sent) => {
-            let name = sent.sender_comm.as_deref().unwrap_or("?");
-            let detail = format!("{} by {name} (pid {})", signal_name(sent.signal), sent.sender_pid);
-            row(facts, source, Answer::Hit, detail)
+    match &facts.kills_sent {
+        Reading::Value(kills) => match kills.first() {
+            Some(sent) => {
+                let name = sent.sender_comm.as_deref().unwrap_or("?");
+                let detail = format!("{} by {name} (pid {})", signal_name(sent.signal), sent.sender_pid);
+                row(facts, source, Answer::Hit, detail)
+            }
+            None => row(facts, source, Answer::Empty, "the signal trace saw no SIGKILL sent to it"),
+        },
+        Reading::Absent => {
+            row(facts, source, Answer::Unreadable, "the signal trace is off (run --signal-trace)")
         }
-        Reading::Absent => row(facts, source, Answer::Unreadable, "the signal trace is off"),
         other => missing(facts, source, other),
     }
 }

@@ -301,11 +301,11 @@ fn a_known_sender_is_named_and_the_kernels_own_kill_is_not_taken_for_one() {
         outcome: SignalOutcome::Delivered,
     };
     let mut facts = killed_run();
-    facts.signal_sender = Reading::Value(sent("bash", SignalOrigin::Kill));
+    facts.kills_sent = Reading::Value(vec![sent("bash", SignalOrigin::Kill)]);
     expect(&facts, Cause::KilledByProcess, None, Confidence::Certain);
-    facts.signal_sender = Reading::Value(sent("systemd-oomd", SignalOrigin::Kill));
+    facts.kills_sent = Reading::Value(vec![sent("systemd-oomd", SignalOrigin::Kill)]);
     expect(&facts, Cause::OomUserspace, None, Confidence::Certain);
-    facts.signal_sender = Reading::Value(sent("prover", SignalOrigin::Kernel));
+    facts.kills_sent = Reading::Value(vec![sent("prover", SignalOrigin::Kernel)]);
     expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
 }
 

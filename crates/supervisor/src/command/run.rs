@@ -37,6 +37,9 @@ pub(super) struct RunArgs {
     /// Let the prover dump core (by default its soft limit is 0)
     #[arg(long)]
     core: bool,
+    /// Trace who sends SIGKILL on this host (needs root; makes a small tracefs instance named "sexton")
+    #[arg(long, env = "SEXTON_SIGNAL_TRACE")]
+    signal_trace: bool,
     /// The prover and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -53,7 +56,8 @@ pub(super) async fn run(place: Place, args: RunArgs) -> Result<ExitCode, Failure
         awaits_readiness: bundled,
     };
     let command = if bundled { vec![bundled_prover().into(), "serve".into()] } else { args.command };
-    Ok(daemon::run(Settings { place, command, policy, core: args.core }).await?)
+    Ok(daemon::run(Settings { place, command, policy, core: args.core, signal_trace: args.signal_trace })
+        .await?)
 }
 
 fn bundled_prover() -> PathBuf {

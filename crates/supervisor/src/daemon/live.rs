@@ -10,6 +10,7 @@ use sexton_diagnosis::death::{self, Facts, Judgement, OwnSignal};
 use sexton_model::SCHEMA_VERSION;
 use sexton_model::event::EventKind;
 use sexton_model::exit::{ExitRecord, Resources};
+use sexton_model::kernel::trace::SignalSent;
 use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
 use sexton_process::{Ended, Pidfd, Readable, Stage, fifo};
@@ -229,8 +230,9 @@ pub fn finish(
     run: &RunRecord,
     wait: Option<&WaitRecord<'_>>,
     own_signals: Vec<OwnSignal>,
+    kills_sent: Reading<Vec<SignalSent>>,
 ) -> (Ending, Result<(), RunError>) {
-    let facts = judging::facts(dir, run, wait, own_signals);
+    let facts = Facts { kills_sent, ..judging::facts(dir, run, wait, own_signals) };
     let ending = exit_record(dir, run, wait, &facts);
     // First, since a run with an exit record is not looked at again, whenever we are killed.
     for needed in [dir.fifo(), dir.prepared_wait_file()] {

@@ -8,6 +8,7 @@
 //! | [`live`] | the living run, and the endings of runs |
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
+//! | [`signal_trace`] | who sent SIGKILL, where that is traced |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
 //! | [`relay`] | the prover's output on our own standard output |
 //! | [`server`] | the control socket |
@@ -19,6 +20,7 @@ pub mod link;
 pub mod live;
 pub mod relay;
 pub mod server;
+pub mod signal_trace;
 pub mod start;
 pub mod tracking;
 
@@ -55,6 +57,7 @@ use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
 use relay::Relay;
+use signal_trace::SignalTrace;
 
 /// How long clients may take for their last answers when the supervisor leaves.
 const LAST_ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
@@ -76,6 +79,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether the prover may dump core.
     pub core: bool,
+    /// Whether to trace who sends SIGKILL.
+    pub signal_trace: bool,
 }
 
 /// What ends a supervisor early.
@@ -154,6 +159,7 @@ pub struct Daemon {
     /// Passes the prover's output on; absent where no thread could be made for it.
     relay: Option<Relay>,
     last_exit: Option<ExitRecord>,
+    signal_trace: SignalTrace,
     hasher: Hasher,
     serial: u32,
     origin: Instant,
@@ -183,6 +189,12 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
         None,
         json!({"pid": std::process::id(), "version": crate::VERSION}),
     );
+    if daemon.settings.signal_trace {
+        daemon.signal_trace = SignalTrace::start();
+        if let Some(why) = daemon.signal_trace.obstacle() {
+            daemon.say(&format!("no signal trace: {why}"));
+        }
+    }
     let adopted = daemon.take_over().await?;
 
     let (commands, mut requests) = mpsc::channel(16);
@@ -272,6 +284,7 @@ impl Daemon {
             live: None,
             relay: Relay::start().ok(),
             last_exit: None,
+            signal_trace: SignalTrace::off(),
             hasher: Hasher::default(),
             serial: 0,
             origin: Instant::now(),
@@ -462,7 +475,8 @@ impl Daemon {
     fn conclude(&mut self, wait: Option<&WaitRecord<'_>>) -> Option<ExitRecord> {
         let live = self.live.take()?;
         self.save_tracked(&live);
-        let record = self.judged(live::finish(&live.dir, &live.record, wait, live.own_signals));
+        let kills = self.signal_trace.kills_of(live.pid);
+        let record = self.judged(live::finish(&live.dir, &live.record, wait, live.own_signals, kills));
         if let Some(relay) = &self.relay {
             relay.log_is_complete();
         }
@@ -482,6 +496,7 @@ impl Daemon {
 
     /// Looks after the living run: where it is, what threads it has, whether the kernel killed one of its members.
     async fn look(&mut self) {
+        self.signal_trace.take_news();
         let Some(live) = &mut self.live else { return };
         let found = live.tracker.look();
         let run_id = live.dir.run_id();

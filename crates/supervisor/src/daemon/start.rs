@@ -92,7 +92,8 @@ impl Daemon {
                 durable.map_err(|error| unrecorded(&error))?;
                 let mut wait = WaitRecord::new(&run_id, 0, None);
                 wait.start_error = Some(error);
-                let record = self.judged(live::finish(&dir, &record, Some(&wait), Vec::new()));
+                let record =
+                    self.judged(live::finish(&dir, &record, Some(&wait), Vec::new(), Reading::Absent));
                 return Err(LaunchError::Recorded(Box::new(record)));
             }
         };
@@ -381,7 +382,7 @@ impl Daemon {
         // Damaged is as good as absent: unknown.
         let wait = dir.wait_record().ok().flatten();
         let own = self.signals_sent_before(dir);
-        let exit = self.judged(live::finish(dir, record, wait.as_ref(), own));
+        let exit = self.judged(live::finish(dir, record, wait.as_ref(), own, Reading::Absent));
         self.say(&format!("run {} ended while no supervisor ran: {}", exit.run_id, exit.wait));
         let details =
             json!({"wait": exit.wait, "cause": exit.verdict.cause, "pid": exit.pid, "found_later": true});

@@ -54,6 +54,8 @@ const OUTPUTS_MAX: usize = ready::MOST - 4;
 
 /// The keeper's `main`.
 pub fn main() -> ExitCode {
+    // It was executed as /proc/self/exe: `ps` would show "exe".
+    let _ = sexton_process::set_name(c"sexton-keeper");
     match Keeper::new().and_then(|mut keeper| keeper.serve()) {
         Ok(()) => ExitCode::SUCCESS,
         // Standard error is /dev/null here; a keeper that cannot start is seen by its supervisor as a closed
