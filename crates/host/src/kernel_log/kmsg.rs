@@ -176,10 +176,10 @@ impl<S: Read> Kmsg<S> {
                 let record = record::parse(buffer.get(..length).unwrap_or_default());
                 Ok(record.map_or(Step::Missing, Step::Record))
             }
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN) => Ok(Step::End),
-                Some(libc::EPIPE | libc::EINVAL) => Ok(Step::Missing),
-                Some(libc::EINTR) => Ok(Step::Again),
+            Err(error) => match (error.kind(), error.raw_os_error()) {
+                (io::ErrorKind::WouldBlock, _) => Ok(Step::End),
+                (io::ErrorKind::Interrupted, _) => Ok(Step::Again),
+                (_, Some(libc::EPIPE | libc::EINVAL)) => Ok(Step::Missing),
                 _ => Err(obstacle(&self.path, &error)),
             },
         }

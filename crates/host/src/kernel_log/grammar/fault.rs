@@ -17,11 +17,10 @@ pub(super) fn fact(text: &str) -> Option<KernelFact> {
 fn segfault(text: &str) -> Option<KernelFact> {
     let (task, (address, ip, rest)) = named_in_brackets(text, |rest| {
         let (address, rest) = hex(rest.strip_prefix(": segfault at ")?)?;
-        let (ip, rest) = hex(rest.strip_prefix(" ip ")?)?;
-        // Cut off here, digits may be missing.
-        (!rest.is_empty()).then_some((address, ip, rest))
+        let (ip, rest) = hex(rest.strip_prefix(" ip ")?).filter(is_followed)?;
+        Some((address, ip, rest))
     })?;
-    let stack = rest.strip_prefix(" sp ").and_then(hex);
+    let stack = rest.strip_prefix(" sp ").and_then(hex).filter(is_followed);
     let error = stack.and_then(|(_, rest)| hex(rest.strip_prefix(" error ")?));
     Some(KernelFact::Segfault(Segfault {
         task,
@@ -31,6 +30,11 @@ fn segfault(text: &str) -> Option<KernelFact> {
         error: error.map(|(error, _)| error),
         mapping: error.and_then(|(_, rest)| mapping(rest)),
     }))
+}
+
+/// Whether something stands behind a number. Where the line is cut off, digits may be missing.
+fn is_followed((_, rest): &(u64, &str)) -> bool {
+    !rest.is_empty()
 }
 
 /// ` in hog[118a,564a6b0c1000+1000]`. The name of a file may hold anything; the brackets are the last ones.

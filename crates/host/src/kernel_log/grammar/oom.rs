@@ -111,14 +111,14 @@ fn context(text: &str) -> Option<KernelFact> {
         }
         None => text,
     };
-    context.cpuset = between(names, CPUSET, &[MEMS]);
-    context.mems_allowed = between(names, MEMS, &[OOM_MEMCG, GLOBAL]);
+    context.cpuset = between(names, CPUSET, MEMS);
+    context.mems_allowed = mems(names);
     let is_memcg = is_memcg(context.constraint.as_deref(), names);
     if is_memcg == Some(true) {
-        context.oom_memcg = between(names, OOM_MEMCG, &[TASK_MEMCG]).filter(|path| path.starts_with('/'));
+        context.oom_memcg = between(names, OOM_MEMCG, TASK_MEMCG).filter(|path| path.starts_with('/'));
     }
     context.global_oom = is_memcg == Some(false);
-    context.task_memcg = between(names, TASK_MEMCG, &[TASK]).filter(|path| path.starts_with('/'));
+    context.task_memcg = between(names, TASK_MEMCG, TASK).filter(|path| path.starts_with('/'));
     let says_nothing = context == OomContext::default();
     (!says_nothing).then_some(KernelFact::OomContext(context))
 }
@@ -155,11 +155,17 @@ fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     once(text, key).then(|| text.split_once(key)).flatten().map(|(_, rest)| rest)
 }
 
-/// What stands between `key` and the one of `ends` that follows it.
-fn between(text: &str, key: &str, ends: &[&str]) -> Option<String> {
+/// What stands between `key` and `end`.
+fn between(text: &str, key: &str, end: &str) -> Option<String> {
     let rest = after(text, key)?;
-    let end = ends.iter().find(|end| text.contains(**end))?;
     once(text, end).then(|| rest.split_once(end)).flatten().map(|(value, _)| value.to_owned())
+}
+
+/// `0-1,3` of `,mems_allowed=0-1,3,oom_memcg=…`: it holds commas itself.
+fn mems(names: &str) -> Option<String> {
+    let rest = after(names, MEMS)?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit() && !matches!(letter, ',' | '-'))?;
+    rest.get(..end)?.strip_suffix(',').filter(|mems| !mems.is_empty()).map(str::to_owned)
 }
 
 /// `oom_reaper: reaped process 86 (dd), now anon-rss:0kB, …` and `oom_reaper: unable to reap pid:86 (dd)`
