@@ -27,7 +27,8 @@ use place::Place;
 
 pub use place::LevelFolder;
 
-/// A process' cgroup under the memory controller and those above it, as folders of this host.
+/// The cgroup that a process' memory is charged to and those above it, as folders of this host. In v2 that need not be
+/// the cgroup that the process is in: one that does without the memory controller leaves it to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryHierarchy {
     place: Place,
@@ -80,8 +81,16 @@ fn with_memory(files: &Files, hierarchy: MemoryHierarchy) -> Reading<MemoryHiera
             path.display()
         )),
         // Not known: the files of the levels will tell.
-        _ => Reading::Value(hierarchy),
+        _ => Reading::Value(MemoryHierarchy {
+            place: hierarchy.place.begun_where(|level| !does_without_memory(files, level)),
+        }),
     }
+}
+
+/// Whether a v2 cgroup exists and lacks the files of the memory controller. Of one that cannot be read, that is not said.
+fn does_without_memory(files: &Files, level: &LevelFolder) -> bool {
+    let absent = |name| files.bytes(&level.folder.join(name)) == Reading::Absent;
+    absent(level::WITH_MEMORY) && !absent(level::EVERYWHERE)
 }
 
 fn failed<T>(why: String) -> Reading<T> {
@@ -94,12 +103,12 @@ impl MemoryHierarchy {
         self.place.version
     }
 
-    /// The process' own cgroup first, the root of the mount last. Never empty.
+    /// The cgroup that is charged first, the root of the mount last. Never empty.
     pub fn levels(&self) -> impl Iterator<Item = &LevelFolder> {
         self.place.levels()
     }
 
-    /// Folder of the process' own cgroup.
+    /// Folder of the cgroup that is charged.
     pub fn own_folder(&self) -> &Path {
         &self.place.own.folder
     }
@@ -110,17 +119,22 @@ impl MemoryHierarchy {
         let names = level::files(self.version());
         let of_levels = self.levels().flat_map(|level| names.iter().map(|name| level.folder.join(name)));
         let top = &self.place.top().folder;
+        let below = self.place.without_memory.iter();
+        let below = below
+            .flat_map(|level| [level::WITH_MEMORY, level::EVERYWHERE].map(|name| level.folder.join(name)));
         let of_top = [level::root_marker(self.version()), level::CONTROLLERS].map(|name| top.join(name));
-        of_levels.chain(of_top).chain([PathBuf::from(MOUNTINFO)]).collect()
+        of_levels.chain(below).chain(of_top).chain([PathBuf::from(MOUNTINFO)]).collect()
     }
 
     /// Reads all levels.
     pub fn read(&self, files: &Files) -> MemoryCgroup {
-        MemoryCgroup {
-            version: self.version(),
-            hidden_ancestors: self.hidden_ancestors(files),
-            levels: self.levels().map(|folder| level::read(files, &self.place, folder)).collect(),
+        let mut levels: Vec<_> =
+            self.levels().map(|folder| level::read(files, &self.place, folder)).collect();
+        if let (Some(own), Some(below)) = (levels.first_mut(), self.place.without_memory.first()) {
+            let why = format!("{}: charged to {}, with all others below that", below.path, own.path);
+            own.members = Reading::unreadable(ObstacleKind::Failed, why);
         }
+        MemoryCgroup { version: self.version(), hidden_ancestors: self.hidden_ancestors(files), levels }
     }
 
     /// Whether the top level is not the root of the hierarchy. The path alone does not tell, since in a cgroup namespace

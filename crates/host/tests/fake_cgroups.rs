@@ -238,6 +238,20 @@ fn files_that_older_kernels_lack_are_absent() {
     assert_eq!(own.counters.subtree.oom_kill, Reading::Value(5));
 }
 
+/// Its kills are counted at the parent, whose `cgroup.procs` says nothing about who else is charged there.
+#[test]
+fn a_v2_cgroup_without_the_controller_is_charged_to_its_parent() {
+    let host = FakeHost::new("0::/a/leaf/sub\n", V2);
+    host.v2_root("/sys/fs/cgroup", "memory\n");
+    host.v2("/sys/fs/cgroup/a", "4294967296", "max");
+    host.file("/sys/fs/cgroup/a/leaf/cgroup.procs", "");
+    host.file("/sys/fs/cgroup/a/leaf/sub/cgroup.procs", "4015\n");
+    let cgroup = host.read();
+    assert_eq!(paths(&cgroup), ["/a", "/"]);
+    assert_eq!(cgroup.levels[0].counters.local.oom_kill, Reading::Value(4));
+    assert_eq!(kind_of(&cgroup.levels[0].exclusive_to(&[PID])), ObstacleKind::Failed);
+}
+
 #[test]
 fn in_a_cgroup_namespace_the_root_has_a_limit_and_more_may_be_above() {
     let host = FakeHost::new("0::/\n", &V2.replace(" rw,nosuid ", " ro,nosuid "));
@@ -394,7 +408,11 @@ fn recorded_files_are_judged_as_live_ones() {
     v2.v2_root("/sys/fs/cgroup", "memory\n");
     v2.v2("/sys/fs/cgroup/a", "max", "max");
     v2.v2("/sys/fs/cgroup/a/b", "max", "4096");
-    for host in [v1, v2] {
+    let charged_above = FakeHost::new("0::/a/b\n", V2);
+    charged_above.v2_root("/sys/fs/cgroup", "memory\n");
+    charged_above.v2("/sys/fs/cgroup/a", "max", "max");
+    charged_above.file("/sys/fs/cgroup/a/b/cgroup.procs", "4015\n");
+    for host in [v1, v2, charged_above] {
         let hierarchy = host.located();
         let mut buffer = vec![0; 64 << 10];
         let mut recorder = Recorder::new(&mut buffer);

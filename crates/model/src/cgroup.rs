@@ -39,7 +39,8 @@ pub struct MemoryCgroup {
     /// Whether there are cgroups above the last of `levels`, which this host does not show: a container sees its own
     /// part of the tree only. Their limits bind all the same.
     pub hidden_ancestors: Reading<bool>,
-    /// The process' own cgroup, its parent, and so on up to the root of the mount. Never empty.
+    /// The cgroup that the process' memory is charged to, its parent, and so on up to the root of the mount. Never empty.
+    /// In v2 the first one is the nearest that has the memory controller; the process may be in one below it.
     pub levels: Vec<CgroupLevel>,
 }
 
@@ -77,7 +78,8 @@ pub struct CgroupLevel {
     pub oom_group: Reading<bool>,
     /// v2 `memory.pressure`. Absent where PSI is off.
     pub pressure: Reading<Pressure>,
-    /// Processes in this very cgroup.
+    /// Processes in this very cgroup. Unreadable where the process is charged to it from a cgroup below, as others may
+    /// be.
     pub members: Reading<Members>,
 }
 
@@ -146,7 +148,7 @@ impl CgroupLevel {
 }
 
 impl MemoryCgroup {
-    /// The process' own cgroup.
+    /// The cgroup that is charged.
     pub fn own(&self) -> Option<&CgroupLevel> {
         self.levels.first()
     }

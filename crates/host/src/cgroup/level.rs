@@ -14,6 +14,8 @@ use crate::pressure;
 
 /// A file that every cgroup of every version has.
 pub(super) const EVERYWHERE: &str = "cgroup.procs";
+/// v2: a file that every cgroup with the memory controller has, but for the root.
+pub(super) const WITH_MEMORY: &str = "memory.events";
 /// v2: the controllers that a cgroup can have.
 pub(super) const CONTROLLERS: &str = "cgroup.controllers";
 

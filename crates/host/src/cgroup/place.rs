@@ -15,7 +15,10 @@ pub(super) struct Place {
     root: String,
     /// v2: `memory.events` is about the cgroup alone, as `memory.events.local` always is.
     pub(super) local_events: bool,
-    /// The cgroup itself.
+    /// v2: the process' cgroup and those above it that do without the memory controller, up to `own`. What happens there
+    /// is counted in `own`.
+    pub(super) without_memory: Vec<LevelFolder>,
+    /// The cgroup that the process' memory is charged to.
     pub(super) own: LevelFolder,
     /// Its parent, and so on up to the root of the mount.
     above: Vec<LevelFolder>,
@@ -39,6 +42,15 @@ impl Place {
     /// Own first, the root of the mount last.
     pub(super) fn levels(&self) -> impl Iterator<Item = &LevelFolder> {
         std::iter::once(&self.own).chain(&self.above)
+    }
+
+    /// The same place, begun at the first level that `has_memory`; at the last one where none has.
+    pub(super) fn begun_where(mut self, has_memory: impl Fn(&LevelFolder) -> bool) -> Self {
+        while !self.above.is_empty() && !has_memory(&self.own) {
+            let parent = self.above.remove(0);
+            self.without_memory.push(std::mem::replace(&mut self.own, parent));
+        }
+        self
     }
 
     /// Whether the mount shows less than the reader's cgroup namespace.
@@ -106,6 +118,7 @@ fn place(version: CgroupVersion, path: &str, mount: &Mount) -> Option<Place> {
         version,
         root: mount.root.clone(),
         local_events: mount.has_super_option("memory_localevents"),
+        without_memory: Vec::new(),
         own: level(below.len()),
         above: (0..below.len()).rev().map(level).collect(),
     })
