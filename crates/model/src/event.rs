@@ -33,6 +33,9 @@ pub enum EventKind {
     Signalled,
     /// The kernel's OOM killer ended another process of the run's cgroup; `kills` or `victim`.
     MemberOomKilled,
+    /// A child of the run's main process ended, and that does not wait for it; `name`, `pid`, `status`, `parent_name`,
+    /// `parent_pid`.
+    WrapperOutlivesProver,
     /// The run sleeps in a cgroup that is out of memory and must not kill (or does so no more); `stalled`.
     StalledUnderOom,
     /// The keeper is gone; the supervisor is the parent now.

@@ -516,6 +516,18 @@ impl Daemon {
                 "the kernel's OOM killer ended a member of the prover's cgroup; the prover itself lives",
             );
         }
+        for dead in found.unreaped {
+            let status = dead.status.as_deref().unwrap_or("ended, status unreadable");
+            let said = format!(
+                "{} (pid {}), a child of the command {} (pid {}), {status}, and its parent does not wait for it: a \
+                 wrapper that outlives its prover hides how that ended",
+                dead.name, dead.pid, dead.parent_name, dead.parent_pid
+            );
+            self.log(EventKind::WrapperOutlivesProver, Some(&run_id), json!(dead));
+            self.say(&said);
+            self.reason = Some(said);
+            self.publish();
+        }
         if let Some(stalled) = found.stalled {
             self.log(EventKind::StalledUnderOom, Some(&run_id), json!({"stalled": stalled}));
             self.reason = stalled.then(|| {

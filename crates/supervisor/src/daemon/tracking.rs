@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sexton_diagnosis::death::{Membership, Tasks as RunTasks};
+use sexton_diagnosis::process_state::classify;
 use sexton_host::cgroup::{self, MemoryHierarchy};
 use sexton_host::files::Files;
 use sexton_host::kernel_log::KernelLog;
@@ -19,6 +20,7 @@ use sexton_host::task::Tasks;
 use sexton_model::Timestamp;
 use sexton_model::baseline::{CgroupBaseline, difference};
 use sexton_model::kernel::LogMark;
+use sexton_model::process_state::ProcessState;
 use sexton_model::reading::Reading;
 use sexton_model::run::CgroupPath;
 use tokio::time::Instant;
@@ -29,6 +31,8 @@ const LOOK_INTERVAL_YOUNG: Duration = Duration::from_millis(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often threads and counters are read.
 const FULL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often its children are looked at: a listing for each of its threads.
+const CHILDREN_INTERVAL: Duration = Duration::from_secs(3);
 /// Threads that are remembered; those of a prover are some hundred.
 const THREADS_MAX: usize = 16_384;
 
@@ -70,6 +74,23 @@ pub struct Found {
     pub stalled: Option<bool>,
     /// `tracking.json` is to be written.
     pub changed: bool,
+    /// Children of the run's main process that ended and that it did not reap between two looks.
+    pub unreaped: Vec<Unreaped>,
+}
+
+/// A dead process that its living parent does not wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unreaped {
+    /// Its PID.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// How it ended, in words; `null` where that is not readable.
+    pub status: Option<String>,
+    /// Who must wait for it: the run's main process.
+    pub parent_pid: i32,
+    /// Its name.
+    pub parent_name: String,
 }
 
 /// Follows one run.
@@ -86,6 +107,9 @@ pub struct Tracker {
     began: Instant,
     next_look: Instant,
     next_full: Instant,
+    next_children: Instant,
+    /// Dead children seen at the last look, and whether they were reported.
+    dead_children: BTreeMap<i32, bool>,
 }
 
 /// Where the kernel log is read.
@@ -126,6 +150,8 @@ impl Tracker {
             began: now,
             next_look: now,
             next_full: now,
+            next_children: now,
+            dead_children: BTreeMap::new(),
         }
     }
 
@@ -145,6 +171,10 @@ impl Tracker {
             self.next_full = now + FULL_INTERVAL;
             found.changed |= self.follow_threads();
             self.follow_counters(&mut found);
+        }
+        if now >= self.next_children {
+            self.next_children = now + CHILDREN_INTERVAL;
+            self.follow_children(&mut found);
         }
         found
     }
@@ -227,6 +257,28 @@ impl Tracker {
         {
             found.members_killed = kills - self.known_kills;
             self.known_kills = kills;
+        }
+    }
+
+    /// A shell that starts the prover and never waits for it goes on living when that is dead: to everybody who looks at
+    /// the shell, all is well.
+    fn follow_children(&mut self, found: &mut Found) {
+        let tasks = Tasks::system();
+        let Reading::Value(children) = tasks.children(self.pid) else { return };
+        let before = std::mem::take(&mut self.dead_children);
+        for pid in children {
+            let reading = tasks.process(pid);
+            let ProcessState::Unreaped { status, .. } = classify(&reading) else { continue };
+            let Reading::Value(process) = reading else { continue };
+            let reported = before.get(&pid).copied();
+            // Once is what every parent looks like between a death and its wait.
+            if reported == Some(false) {
+                let parent_name = self.tracked.threads.get(&self.pid).cloned().unwrap_or_default();
+                let status = status.value().map(ToString::to_string);
+                let name = process.leader.comm;
+                found.unreaped.push(Unreaped { pid, name, status, parent_pid: self.pid, parent_name });
+            }
+            self.dead_children.insert(pid, reported.is_some());
         }
     }
 
