@@ -22,7 +22,6 @@ function attribute(name,    start) {
     test = attribute("name")
     tests++
     fails = 0
-    said = 0
 }
 
 /<(failure|error)[ >]/ && !fails {
@@ -36,17 +35,19 @@ function attribute(name,    start) {
     sub(/<\/system-(out|err)>.*/, "", why)
     why = plain(why)
     # The harness of the scenarios names the test itself.
-    if (index(why, test) != 1) {
+    if (said[tests] == "" && index(why, test) != 1) {
         why = test ": " why
     }
-    if (!said) {
-        skipped++
-    }
-    said = 1
-    print "skipped\t" why
+    said[tests] = said[tests] (said[tests] == "" ? "" : "; ") why
 }
 
 END {
+    for (i = 1; i <= tests; i++) {
+        if (said[i] != "") {
+            skipped++
+            print "skipped\t" said[i]
+        }
+    }
     print "passed\t" tests - failed - skipped
     print "failed\t" failed + 0
 }

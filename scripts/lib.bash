@@ -2,9 +2,13 @@
 # shellcheck shell=bash
 : "${root:?}"
 
+complain() {
+    printf 'scripts/%s: %s\n' "${0##*/}" "$*" >&2
+}
+
 # Ends the script with one line that says what to do.
 fail() {
-    printf 'scripts/%s: %s\n' "${0##*/}" "$*" >&2
+    complain "$@"
     exit 1
 }
 
@@ -24,8 +28,14 @@ build_programs() {
     programs=$(
         cd "$root" && cargo build --workspace "$@" --message-format json-render-diagnostics |
             sed -n 's|.*"executable":"\([^"]*\)/supervisor".*|\1|p'
-    ) || fail 'the build failed: the first error above says where'
-    [[ -x $programs/supervisor && -x $programs/prover ]] || fail 'cargo did not say where it put supervisor and prover'
+    ) || {
+        complain 'the build failed: the first error above says where'
+        return 1
+    }
+    [[ -x $programs/supervisor && -x $programs/prover ]] || {
+        complain 'cargo did not say where it put supervisor and prover'
+        return 1
+    }
 }
 
 # json_field NAME: prints the first value of that name in the JSON document on standard input, strings without their
