@@ -98,12 +98,12 @@ impl KillTrace {
         instance.set("buffer_size_kb", BUFFER_KIB)?;
         instance.set("events/signal/signal_generate/filter", "sig==9")?;
         let pipe = instance.open("trace_pipe", File::options().read(true).custom_flags(libc::O_NONBLOCK))?;
+        // By default a poll waits until the buffer is half full.
+        instance.set_if_there("buffer_percent", "0")?;
         instance.set("events/signal/signal_generate/enable", "1")?;
-        match instance.set("events/oom/mark_victim/enable", "1") {
-            // Older kernels have no such event; the signal of the kernel is seen all the same.
-            Ok(()) | Err(Missing::Absent) => Ok(Self { pipe, instance, rest: Vec::new() }),
-            Err(other) => Err(other),
-        }
+        // Without this one, the signal of the OOM killer is seen all the same.
+        instance.set_if_there("events/oom/mark_victim/enable", "1")?;
+        Ok(Self { pipe, instance, rest: Vec::new() })
     }
 
     /// What happened since the last call; does not wait. Events are taken out of the buffer, so nobody else sees them.
@@ -153,6 +153,14 @@ impl Instance {
     fn set(&self, file: &str, value: &str) -> Result<(), Missing> {
         let mut opened = self.open(file, File::options().write(true))?;
         opened.write_all(value.as_bytes()).map_err(|error| missing(&self.folder.join(file), &error))
+    }
+
+    /// For what older kernels lack (`buffer_percent` came with 4.21, `mark_victim` with 4.14).
+    fn set_if_there(&self, file: &str, value: &str) -> Result<(), Missing> {
+        match self.set(file, value) {
+            Err(Missing::Absent) => Ok(()),
+            other => other,
+        }
     }
 }
 

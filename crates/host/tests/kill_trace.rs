@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,27 +13,28 @@ use sexton_host::files::Files;
 use sexton_host::tracefs::{self, INSTANCE, KillTrace};
 use sexton_model::kernel::trace::{SignalOrigin, SignalSent, TraceEvent};
 use sexton_model::reading::Reading;
+use sexton_process::ready::{Slot, wait};
 
 fn skipped(why: impl std::fmt::Display) {
     let thread = std::thread::current();
     let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", thread.name().unwrap_or("?"));
 }
 
-/// What came of the kill of `pid`, within five seconds.
+/// What came of the kill of `pid`, within five seconds. Waits by poll.
 fn kill_of(trace: &mut KillTrace, pid: i32) -> Option<SignalSent> {
     let end = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < end {
-        let read = trace.read().into_value().unwrap();
-        let found = read.events.into_iter().find_map(|event| match event {
+    loop {
+        let mut slot = [Slot::new(Some(trace.as_fd()))];
+        wait(&mut slot, Some(end.saturating_duration_since(Instant::now()))).unwrap();
+        let [Slot { readable: true, .. }] = slot else { return None };
+        let found = trace.read().into_value().unwrap().events.into_iter().find_map(|event| match event {
             TraceEvent::Signal(signal) if signal.pid == pid => Some(signal),
             _ => None,
         });
         if found.is_some() {
             return found;
         }
-        std::thread::sleep(Duration::from_millis(10));
     }
-    None
 }
 
 #[test]

@@ -54,7 +54,8 @@ pub enum Door {
 
 /// A place in the log: all that is written from now on comes after it.
 ///
-/// It works through either door, also when it was taken through the other one. It is worthless after a reboot.
+/// It works through either door, also when it was taken through the other one. It is worthless after a reboot. A record
+/// that does not end with a newline is shown when the next one is written, and then comes after a mark taken before that.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogMark {
     /// Number of the record to be written next. None if taken through `syslog(2)`.
