@@ -11,7 +11,7 @@
 //! have been: in a shared cgroup it may have been a neighbour, so that alone never makes a verdict.
 
 use sexton_model::baseline::{LevelDifference, difference};
-use sexton_model::cgroup::{CgroupVersion, Limit, MemoryCgroup};
+use sexton_model::cgroup::MemoryCgroup;
 use sexton_model::reading::Reading;
 use sexton_model::verdict::{Confidence, Level};
 
@@ -238,7 +238,10 @@ fn place_by_counters(facts: &Facts) -> Place {
         return Place { level: Level::Host, path: None };
     };
     let differences = difference(baseline, now);
-    let hit = differences.iter().position(|level| reached_its_limit(level, now));
+    let met = |level: &LevelDifference| level.limit_met == Reading::Value(true);
+    // A peak that had been at the limit before the run began: this cgroup may have been the one, no other is known to be.
+    let perhaps = |level: &LevelDifference| level.limit_met.obstacle().is_some();
+    let hit = differences.iter().position(met).or_else(|| differences.iter().position(perhaps));
     match hit {
         Some(0) => Place { level: Level::Own, path: differences.first().map(|level| level.path.clone()) },
         Some(index) => {
@@ -246,25 +249,6 @@ fn place_by_counters(facts: &Facts) -> Place {
         }
         None if limited_from_outside(now) => Place { level: Level::Hidden, path: None },
         None => Place { level: Level::Host, path: None },
-    }
-}
-
-fn reached_its_limit(level: &LevelDifference, now: &MemoryCgroup) -> bool {
-    let Some(current) = now.levels.iter().find(|candidate| candidate.folder == level.folder) else {
-        return false;
-    };
-    let some = |reading: &Reading<u64>| reading.value().is_some_and(|gain| *gain > 0);
-    match now.version {
-        // The local `oom` counts where the limit was.
-        CgroupVersion::V2 => some(&level.gained.local.oom),
-        CgroupVersion::V1 => {
-            some(&level.gained.failcnt) || some(&level.gained.memsw_failcnt) || {
-                let limit = |limit: &Reading<Limit>| limit.value().and_then(|limit| limit.bytes());
-                let tightest = limit(&current.limit).into_iter().chain(limit(&current.memsw_limit)).min();
-                // `failcnt` stays 0 where both limits are equal; the peak does not.
-                matches!((tightest, current.peak_bytes.value()), (Some(limit), Some(peak)) if *peak >= limit)
-            }
-        }
     }
 }
 
