@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -67,7 +68,10 @@ fn the_sender_of_a_kill_is_named_and_nothing_stays_behind() {
     let second = KillTrace::start(&tracefs);
     assert!(second.obstacle().is_some_and(|obstacle| obstacle.detail.contains("another")), "{second:?}");
 
-    let mut victim = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+    let mut victim = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // An answer shows that it has its own name: a spawned process gets that after its parent goes on.
+    victim.stdin.as_ref().unwrap().write_all(b"?").unwrap();
+    victim.stdout.as_ref().unwrap().read_exact(&mut [0]).unwrap();
     let victim_pid = victim.id() as i32;
     let mut killer = Command::new("sh").args(["-c", &format!("kill -9 {victim_pid}; :")]).spawn().unwrap();
     let killer_pid = killer.id() as i32;
@@ -76,7 +80,7 @@ fn the_sender_of_a_kill_is_named_and_nothing_stays_behind() {
     let sent = kill_of(&mut trace, victim_pid).unwrap();
     assert_eq!((sent.signal, sent.origin, sent.group), (9, SignalOrigin::Kill, true));
     assert_eq!((sent.sender_pid, sent.sender_comm.as_deref()), (killer_pid, Some("sh")));
-    assert_eq!(sent.comm, "sleep");
+    assert_eq!(sent.comm, "cat");
 
     drop(trace);
     assert!(!instance.exists(), "removed");
