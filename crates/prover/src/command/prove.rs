@@ -115,7 +115,7 @@ struct Made {
     verifying_key: VerifyingKey,
     key_id: String,
     development_key: bool,
-    /// Without making or reading the key where that happened here; from acceptance to answer where a server made it.
+    /// Without the key's making or reading, and without the server's queue.
     took: Duration,
     timings: Value,
     /// The server's name for it.

@@ -14,6 +14,7 @@ use sexton_control::prover::client::ProverClient;
 use sexton_control::prover::{JobState, Priority, ProofAnswer, ProofFormat, ProofRequest};
 use sexton_groth16::format::{self, FormatError};
 use sexton_groth16::{Proof, Scalar, VerifyingKey};
+use sexton_model::units::Human;
 
 use super::{Made, statement_failure};
 use crate::exit::{self, Failure};
@@ -24,6 +25,8 @@ use crate::statement::Statement;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at where a job is, which a person at a terminal is told.
 const LONG_POLL: Duration = Duration::from_secs(20);
+/// From here on a key is worth a line, since whoever waited for the proof waited for it too.
+const LONG_FOR_A_KEY_US: u64 = 1_000_000;
 
 /// Has the server at `socket` prove `statement`.
 pub(super) fn prove(socket: &Path, statement: &Statement) -> Result<Made, Failure> {
@@ -105,13 +108,18 @@ fn check(answer: ProofAnswer, key_id: &str, vk: Value, statement: &Statement) ->
     }
     verifying_key.verify(&proof, &public_inputs).map_err(|error| error.to_string())?;
     let timings = answer.timings;
+    let key_us = timings.key_us.unwrap_or(0);
+    if key_us > LONG_FOR_A_KEY_US {
+        say(&format!("the server took {} to make or read its key", Human(Duration::from_micros(key_us))));
+    }
+    let before = timings.queued_us.saturating_add(key_us);
     Ok(Made {
         proof,
         public_inputs,
         verifying_key,
         key_id: key_id.to_owned(),
         development_key: answer.development_key.unwrap_or(true),
-        took: Duration::from_micros(timings.total_us),
+        took: Duration::from_micros(timings.total_us.saturating_sub(before)),
         timings: json!(timings),
         job_id: Some(answer.id),
     })
