@@ -37,7 +37,10 @@ const CHILDREN_INTERVAL: Duration = Duration::from_secs(3);
 const THREADS_MAX: usize = 16_384;
 
 /// The inode of the kernel's first PID namespace (`PROC_PID_INIT_INO`).
-const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
+pub(crate) const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
+
+/// The PID, inside its own namespace, of the process that the namespace ends with.
+const NAMESPACE_INIT: i32 = 1;
 
 /// A cgroup that the run was in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -102,6 +105,8 @@ pub struct Tracker {
     /// What has been found.
     pub tracked: Tracked,
     hierarchy: Reading<MemoryHierarchy>,
+    /// OOM kills of its present cgroup: as counted at the last look, and as reported.
+    counted_kills: u64,
     known_kills: u64,
     stalled: bool,
     began: Instant,
@@ -145,6 +150,7 @@ impl Tracker {
             files,
             tracked,
             hierarchy,
+            counted_kills: 0,
             known_kills: 0,
             stalled: false,
             began: now,
@@ -190,13 +196,19 @@ impl Tracker {
             return;
         }
         self.hierarchy = cgroup::locate(&self.files, &lines);
-        let pids: Vec<i32> = self.own_pids.iter().copied().chain([self.pid]).collect();
+        let pids: Vec<i32> = self.no_strangers().collect();
         let baseline =
             self.hierarchy.clone().map(|hierarchy| CgroupBaseline::of(&hierarchy.read(&self.files), &pids));
-        self.known_kills = 0;
+        (self.counted_kills, self.known_kills) = (0, 0);
         self.tracked.stays.push(Stay { lines, baseline });
         found.files = Some(self.evidence_files());
         found.changed = true;
+    }
+
+    /// Processes that may share the prover's cgroup without being taken for it. The first one of our PID namespace is
+    /// among them: when that is killed, the kernel takes everybody with it, and nobody is left to judge.
+    fn no_strangers(&self) -> impl Iterator<Item = i32> + '_ {
+        self.own_pids.iter().copied().chain([self.pid, NAMESPACE_INIT])
     }
 
     /// Whether its leader is dead or inside `do_exit()`: a v1 kernel shows `/` for it then, whatever its cgroup was.
@@ -252,11 +264,14 @@ impl Tracker {
             found.changed = true;
         }
         let gained = difference(baseline, &now).into_iter().next().map(|own| own.gained.local.oom_kill);
-        if let Some(Reading::Value(kills)) = gained
-            && kills > self.known_kills
-        {
-            found.members_killed = kills - self.known_kills;
-            self.known_kills = kills;
+        if let Some(Reading::Value(kills)) = gained {
+            // The kernel counts before it kills: only what was counted at the look before, and did not end the prover,
+            // hit somebody else.
+            let counted = std::mem::replace(&mut self.counted_kills, kills);
+            if counted > self.known_kills && !self.is_ending() {
+                found.members_killed = counted - self.known_kills;
+                self.known_kills = counted;
+            }
         }
     }
 
@@ -283,7 +298,7 @@ impl Tracker {
     }
 
     fn has_strangers(&self, members: &[i32]) -> bool {
-        let known: BTreeSet<i32> = self.own_pids.iter().copied().chain([self.pid]).collect();
+        let known: BTreeSet<i32> = self.no_strangers().collect();
         if members.iter().all(|pid| known.contains(pid)) {
             return false;
         }
