@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
-use std::io::Write;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -70,8 +69,8 @@ fn the_sender_of_a_kill_is_named_and_nothing_stays_behind() {
 
     let mut victim = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     // An answer shows that it has its own name: a spawned process gets that after its parent goes on.
-    victim.stdin.as_ref().unwrap().write_all(b"?").unwrap();
-    victim.stdout.as_ref().unwrap().read_exact(&mut [0]).unwrap();
+    victim.stdin.as_mut().unwrap().write_all(b"?").unwrap();
+    victim.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let victim_pid = victim.id() as i32;
     let mut killer = Command::new("sh").args(["-c", &format!("kill -9 {victim_pid}; :")]).spawn().unwrap();
     let killer_pid = killer.id() as i32;

@@ -40,8 +40,11 @@ pub struct Spawn {
     pub cgroup_procs: Vec<PathBuf>,
     /// Soft and hard limits by `RLIMIT_*` number.
     pub limits: Vec<(u32, libc::rlimit)>,
-    /// Value for `/proc/self/oom_score_adj`; the parent's where `None`.
+    /// Value for `/proc/self/oom_score_adj`; the parent's where `None`. Lowering it takes CAP_SYS_RESOURCE; without, it
+    /// stays as it is.
     pub oom_score_adj: Option<i32>,
+    /// File mode creation mask; the parent's where `None`.
+    pub umask: Option<u32>,
     /// Whether it leads a session of its own, out of reach of the terminal's signals.
     pub own_session: bool,
 }
@@ -156,8 +159,8 @@ impl Spawn {
         let (report, report_write) = io::pipe().map_err(SpawnError::Fork)?;
         // Above every number that the child's own descriptors get, so that placing those overwrites neither.
         let floor = self.descriptors.iter().map(|(number, _)| *number).max().unwrap_or(0).max(2) + 1;
-        let go_read = duplicate_above(&go_read, floor).map_err(SpawnError::Fork)?;
-        let report_write = duplicate_above(&report_write, floor).map_err(SpawnError::Fork)?;
+        let go_read = moved_above(go_read.into(), floor).map_err(SpawnError::Fork)?;
+        let report_write = moved_above(report_write.into(), floor).map_err(SpawnError::Fork)?;
 
         // SAFETY: `Image::run_in_child` makes system calls on memory prepared above and nothing else: it takes no
         // lock and allocates nothing, so other threads of the parent may have held any lock at the fork.
@@ -238,14 +241,13 @@ impl Held {
     }
 }
 
-fn duplicate_above(fd: &impl AsRawFd, floor: RawFd) -> io::Result<OwnedFd> {
+/// The same pipe end at a number of at least `floor`. The old one is closed: a write end that stays open here would hide
+/// the child's death from whoever reads.
+fn moved_above(end: OwnedFd, floor: RawFd) -> io::Result<OwnedFd> {
     use nix::fcntl::{FcntlArg, fcntl};
-    // SAFETY: `fd` outlives the call, and the number that F_DUPFD_CLOEXEC returns is new and ours.
-    unsafe {
-        let borrowed = std::os::fd::BorrowedFd::borrow_raw(fd.as_raw_fd());
-        let number = fcntl(borrowed, FcntlArg::F_DUPFD_CLOEXEC(floor))?;
-        Ok(std::os::fd::FromRawFd::from_raw_fd(number))
-    }
+    let number = fcntl(&end, FcntlArg::F_DUPFD_CLOEXEC(floor))?;
+    // SAFETY: the number that F_DUPFD_CLOEXEC returns is new and ours.
+    Ok(unsafe { std::os::fd::FromRawFd::from_raw_fd(number) })
 }
 
 /// Everything the child needs between `fork` and `execve`, laid out beforehand.
@@ -257,6 +259,7 @@ struct Image {
     cgroup_procs: Vec<CString>,
     limits: Vec<(u32, libc::rlimit)>,
     oom_score_adj: Option<CString>,
+    umask: Option<libc::mode_t>,
     /// `(number in the child, number in the parent)`.
     descriptors: Vec<(RawFd, RawFd)>,
     /// One spare slot for each descriptor: its number while it is moved.
@@ -307,6 +310,7 @@ impl Image {
                 .collect::<Result<_, _>>()?,
             limits: spawn.limits.clone(),
             oom_score_adj: spawn.oom_score_adj.and_then(|value| CString::new(value.to_string()).ok()),
+            umask: spawn.umask,
             moved: vec![std::cell::Cell::new(-1); descriptors.len()],
             descriptors,
             own_session: spawn.own_session,
@@ -367,12 +371,19 @@ impl Image {
             write_file(file, b"0").map_err(|errno| (Stage::Cgroup, errno))?;
         }
         if let Some(score) = &self.oom_score_adj {
-            write_file(c"/proc/self/oom_score_adj", score.to_bytes())
-                .map_err(|errno| (Stage::OomScore, errno))?;
+            match write_file(c"/proc/self/oom_score_adj", score.to_bytes()) {
+                // A prover that is protected less than was wished is better than none.
+                Ok(()) | Err(libc::EACCES | libc::EPERM) => {}
+                Err(errno) => return Err((Stage::OomScore, errno)),
+            }
         }
         for (resource, limit) in &self.limits {
             // SAFETY: points to a live rlimit.
             check(Stage::Limit, unsafe { libc::setrlimit(*resource, limit) }.into())?;
+        }
+        if let Some(mask) = self.umask {
+            // SAFETY: cannot fail.
+            unsafe { libc::umask(mask) };
         }
         self.place_descriptors(go, report)?;
         if let Some(folder) = &self.folder {
@@ -449,7 +460,8 @@ fn errno() -> i32 {
 }
 
 /// Where `execvp(3)` would find `program`: itself when it holds a slash, else the first executable file of that name
-/// on `path`. Where there is none, the plain name: executing that fails with the errno that says so.
+/// on `path`; where there is none, a file of that name that is not executable; else a path that does not exist, so that
+/// executing it fails with the errno that says so.
 pub fn find_program(program: &OsStr, path: Option<&OsStr>) -> PathBuf {
     if program.as_bytes().contains(&b'/') || program.is_empty() {
         return PathBuf::from(program);
@@ -460,10 +472,10 @@ pub fn find_program(program: &OsStr, path: Option<&OsStr>) -> PathBuf {
     };
     // A plain name would be looked for in the working folder by execve.
     let missing = || PathBuf::from(OsString::from_vec([b"/nonexistent/", program.as_bytes()].concat()));
-    std::env::split_paths(path)
-        .map(|folder| folder.join(program))
-        .find(|file| is_executable(file))
-        .unwrap_or_else(missing)
+    let found = |fits: &dyn Fn(&Path) -> bool| {
+        std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| fits(file))
+    };
+    found(&is_executable).or_else(|| found(&|file| file.is_file())).unwrap_or_else(missing)
 }
 
 #[cfg(test)]
@@ -529,6 +541,16 @@ mod tests {
             assert_eq!(result.unwrap_err().step(), Some((Stage::Exec, errno)), "{program}");
             assert_eq!(pidfd.wait().unwrap().status, WaitStatus::exited(code), "{program}");
         }
+    }
+
+    #[test]
+    fn a_file_on_the_path_that_is_not_executable_is_found_after_all_that_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tool");
+        std::fs::write(&file, "").unwrap();
+        let path = format!("/nonexistent:{}", folder.path().display());
+        assert_eq!(find_program(OsStr::new("tool"), Some(OsStr::new(&path))), file);
+        assert!(!find_program(OsStr::new("other"), Some(OsStr::new(&path))).exists());
     }
 
     #[test]
