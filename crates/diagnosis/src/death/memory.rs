@@ -61,7 +61,7 @@ pub enum Answer {
 pub struct Counted {
     /// How many.
     pub kills: u64,
-    /// Whether nobody else was in those cgroups.
+    /// Whether nobody was in those cgroups who could have been the victim instead.
     pub exclusive: bool,
     /// The cgroup that counted.
     pub path: String,
@@ -158,7 +158,7 @@ fn by_counter(facts: &Facts, counted: &Counted, lines: &Reading<Vec<OomKill>>) -
     Answer::Killed {
         confidence: Confidence::Likely,
         place: place_by_counters(facts),
-        because: format!("{counter}, and nobody else is in it"),
+        because: format!("{counter}, and nobody else in it can have been hit"),
     }
 }
 

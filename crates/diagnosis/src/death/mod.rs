@@ -147,6 +147,11 @@ fn killed(facts: &Facts) -> Conclusion {
         let (cause, whose) = match place.level {
             Level::Own => (Cause::OomOwnLimit, "the memory limit of its own cgroup"),
             Level::Ancestor => (Cause::OomAncestorLimit, "the memory limit of a cgroup above its own"),
+            // Without a kernel line nothing tells a limit above from the end of the host's memory.
+            Level::Hidden if place.path.is_none() => (
+                Cause::OomAncestorLimit,
+                "a memory limit outside what can be seen from here, or the host's own",
+            ),
             Level::Hidden => (Cause::OomAncestorLimit, "a memory limit outside what can be seen from here"),
             Level::Host => (Cause::OomHost, "the end of the host's memory"),
         };

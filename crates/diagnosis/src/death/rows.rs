@@ -47,7 +47,7 @@ fn oom_counter(facts: &Facts) -> Evidence {
     let source = Source::CgroupOomKill;
     match memory::counted(facts) {
         Reading::Value(counted) => {
-            let shared = if counted.exclusive { "nobody else in it" } else { "shared with other processes" };
+            let shared = if counted.exclusive { "no stranger in it" } else { "shared with other processes" };
             let answer = if counted.kills > 0 { Answer::Hit } else { Answer::Empty };
             row(
                 facts,
