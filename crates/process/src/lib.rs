@@ -52,6 +52,11 @@ pub fn set_name(name: &std::ffi::CStr) -> std::io::Result<()> {
     Ok(nix::sys::prctl::set_name(name)?)
 }
 
+/// From now on, files and sockets that this process makes are for its user alone. Returns the mask before.
+pub fn make_files_private() -> u32 {
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077)).bits()
+}
+
 /// Makes the calling process a subreaper: orphans below it become its children instead of PID 1's. Kept over `exec`,
 /// not inherited by `fork` (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 ///

@@ -37,15 +37,12 @@ pub fn fifo_to_file(fifo: &File, file: &File, limit: usize) -> io::Result<Moved>
     }
 }
 
-/// Throws away what `fifo` holds now, at most `limit` bytes, and returns how much it was: for when the file takes no
-/// more and the writer must not block.
+/// Throws away what `fifo` holds now, at most `limit` bytes: for when the file takes no more and the writer must not
+/// block.
 ///
 /// # Errors
 /// The kernel's, in practice never.
-pub fn discard(fifo: &File, limit: usize) -> io::Result<usize> {
+pub fn discard(fifo: &File, limit: usize) -> io::Result<Moved> {
     let null = File::options().write(true).open("/dev/null")?;
-    match fifo_to_file(fifo, &null, limit)? {
-        Moved::Bytes(bytes) => Ok(bytes),
-        Moved::Empty | Moved::NoWriter => Ok(0),
-    }
+    fifo_to_file(fifo, &null, limit)
 }

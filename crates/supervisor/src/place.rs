@@ -142,7 +142,12 @@ impl Place {
             let failed = |reason: String| PlaceError::Folder { path: folder.clone(), reason };
             let made: io::Result<()> = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| failed(error.to_string()))?;
-            let mode = folder.metadata().map_err(|error| failed(error.to_string()))?.permissions().mode();
+            let meta = folder.metadata().map_err(|error| failed(error.to_string()))?;
+            let own = fs::metadata("/proc/self").map_err(|error| failed(error.to_string()))?.uid();
+            if meta.uid() != own {
+                return Err(failed(format!("it belongs to user {}, not to {own}", meta.uid())));
+            }
+            let mode = meta.permissions().mode();
             if mode & 0o022 != 0 {
                 return Err(failed(format!(
                     "others may write to it (mode {:03o}): chmod go-w it",

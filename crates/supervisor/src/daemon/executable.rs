@@ -1,6 +1,6 @@
 //! The file that a run executes, with its SHA-256.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -25,11 +25,12 @@ struct Stamp {
 }
 
 impl Hasher {
-    /// What `program` names on `path`, links resolved. Whatever cannot be read stays absent: the start will say why.
-    pub fn executable(&mut self, program: &OsStr, path: Option<&OsStr>) -> Executable {
-        let found = sexton_process::spawn::find_program(program, path);
-        let Ok(real) = found.canonicalize() else {
-            return Executable { path: Some(program.to_string_lossy().into_owned()), ..Default::default() };
+    /// The file at `program`, links resolved; named by `word`, as it was given, where there is none. Whatever cannot be
+    /// read stays absent: the start will say why.
+    pub fn executable(&mut self, program: &Path, word: Option<&OsString>) -> Executable {
+        let Ok(real) = program.canonicalize() else {
+            let named = word.map_or_else(|| program.to_string_lossy(), |word| word.to_string_lossy());
+            return Executable { path: Some(named.into_owned()), ..Default::default() };
         };
         let meta = real.metadata().ok();
         Executable {

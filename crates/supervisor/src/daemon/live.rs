@@ -113,14 +113,17 @@ impl LiveRun {
     }
 
     /// Writes `wait.json` as the keeper would have, and reaps the run where it is ours.
-    pub async fn end_without_keeper(&mut self) -> WaitRecord<'static> {
+    ///
+    /// `None`: it is dead and a debugger holds it, so that it cannot be waited for yet.
+    pub async fn end_without_keeper(&mut self) -> Option<WaitRecord<'static>> {
         if let Ok(mut evidence) = Evidence::prepare(self.dir.path()) {
             evidence.watch(self.watched.iter().map(PathBuf::from).collect());
             evidence.record();
         }
         let run_id = self.dir.run_id();
         let ended = match self.pidfd.peek() {
-            Ok(ended) => ended,
+            Ok(Some(ended)) => Some(ended),
+            Ok(None) => return None,
             Err(_) => self.status_of_stranger().await,
         };
         let mut record = WaitRecord::new(&run_id, self.pid, ended);
@@ -134,7 +137,7 @@ impl LiveRun {
             crate::keeper::keep(&mut record, output, &file, &mut buffer);
         }
         let _ = self.pidfd.reap();
-        WaitRecord { run_id: run_id.clone().into(), ..record }
+        Some(WaitRecord { run_id: run_id.clone().into(), ..record })
     }
 
     async fn status_of_stranger(&self) -> Option<Ended> {

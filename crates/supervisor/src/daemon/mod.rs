@@ -12,12 +12,14 @@
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
 //! | [`relay`] | the prover's output on our own standard output |
 //! | [`server`] | the control socket |
+//! | [`metrics`] | `/metrics`, and what it counts |
 //! | [`executable`] | what a run executes, with its hash |
 
 pub mod executable;
 pub mod judging;
 pub mod link;
 pub mod live;
+pub mod metrics;
 pub mod relay;
 pub mod server;
 pub mod signal_trace;
@@ -56,6 +58,7 @@ use crate::runs::RunError;
 use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
+use metrics::Counters;
 use relay::Relay;
 use signal_trace::SignalTrace;
 
@@ -65,6 +68,8 @@ const LAST_ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
 /// Stands for times that no clock can show.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
+/// How often a dead process that somebody traces is tried again.
+const HELD_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a prover is asked whether it is ready.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -168,6 +173,9 @@ pub struct Daemon {
     wake_at: Option<Instant>,
     farewell: Option<Farewell>,
     status: watch::Sender<SupervisorStatus>,
+    counters: watch::Sender<Counters>,
+    /// The file mode creation mask that we were started with, for the prover.
+    umask: u32,
     _locks: [File; 2],
 }
 
@@ -176,6 +184,8 @@ pub struct Daemon {
 /// # Errors
 /// [`DaemonError`]: nothing was started then, or what was started goes on under its keeper.
 pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
+    // Before the first file is made. The prover gets back what was set.
+    let umask = sexton_process::make_files_private();
     settings.place.create()?;
     let locks = start::lock(&settings.place)?;
     sexton_process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
@@ -183,7 +193,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     let path = settings.place.journal();
     let journal = Journal::open(&path)
         .map_err(|error| PlaceError::Folder { path: path.clone(), reason: error.to_string() })?;
-    let mut daemon = Daemon::new(settings, journal, locks);
+    let mut daemon = Daemon::new(settings, journal, locks, umask);
     daemon.log(
         EventKind::SupervisorStarted,
         None,
@@ -200,8 +210,12 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     let (commands, mut requests) = mpsc::channel(16);
     let socket = daemon.settings.place.control_socket();
     let server = server::bind(&socket).map_err(failed("cannot listen on the control socket"))?;
-    let state =
-        server::Shared { place: daemon.settings.place.clone(), status: daemon.status.subscribe(), commands };
+    let state = server::Shared {
+        place: daemon.settings.place.clone(),
+        status: daemon.status.subscribe(),
+        counters: daemon.counters.subscribe(),
+        commands,
+    };
     let (leaving, left) = oneshot::channel();
     let serving = tokio::spawn(server::serve(server, state, left));
 
@@ -253,7 +267,7 @@ impl Signals {
 }
 
 impl Daemon {
-    fn new(settings: Settings, journal: Journal, locks: [File; 2]) -> Self {
+    fn new(settings: Settings, journal: Journal, locks: [File; 2], umask: u32) -> Self {
         let machine = Machine::new(settings.policy);
         let now = Timestamp::now();
         let status = watch::Sender::new(SupervisorStatus {
@@ -293,6 +307,8 @@ impl Daemon {
             wake_at: None,
             farewell: None,
             status,
+            counters: watch::Sender::default(),
+            umask,
             _locks: locks,
         }
     }
@@ -394,8 +410,10 @@ impl Daemon {
             News::Keeper(Err(_)) => self.lost_keeper().await,
             News::RunEnded => {
                 if let Some(live) = &mut self.live {
-                    let wait = live.end_without_keeper().await;
-                    self.end(Some(wait)).await;
+                    match live.end_without_keeper().await {
+                        Some(wait) => self.end(Some(wait)).await,
+                        None => tokio::time::sleep(HELD_INTERVAL).await,
+                    }
                 }
             }
             News::Copied => {}
@@ -610,6 +628,7 @@ impl Daemon {
 
     /// One line in the journal. A journal that cannot be written is said, and stops nothing.
     fn log(&mut self, kind: EventKind, run_id: Option<&str>, details: Value) {
+        self.counters.send_modify(|counters| counters.note(kind, &details));
         if let Err(error) = self.journal.append(kind, run_id, details) {
             self.say(&format!("cannot write {}: {error}", self.settings.place.journal().display()));
         }

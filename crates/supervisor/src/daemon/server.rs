@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{Path as UrlPath, Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -18,6 +18,7 @@ use sexton_model::status::SupervisorStatus;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::metrics::{self, Counters, OwnProcess};
 use super::{Command, Request};
 use crate::place::Place;
 use crate::{journal, runs};
@@ -32,6 +33,8 @@ pub struct Shared {
     pub place: Place,
     /// The status as last published.
     pub status: watch::Receiver<SupervisorStatus>,
+    /// What was counted so far.
+    pub counters: watch::Receiver<Counters>,
     /// To the loop.
     pub commands: mpsc::Sender<Request>,
 }
@@ -60,6 +63,7 @@ pub async fn serve(listener: UnixListener, shared: Shared, left: oneshot::Receiv
         .route(routes::RUNS, get(list))
         .route(&routes::run_path("{id}"), get(one))
         .route(routes::EVENTS, get(events))
+        .route(routes::METRICS, get(metrics))
         .route(routes::STOP, post(|state| command(state, Command::Stop)))
         .route(routes::START, post(|state| command(state, Command::Start)))
         .route(routes::RESTART, post(|state| command(state, Command::Restart)))
@@ -80,6 +84,11 @@ fn refuse(status: StatusCode, error: impl std::fmt::Display) -> Response {
 
 async fn status(State(shared): Context) -> Json<SupervisorStatus> {
     Json(shared.status.borrow().clone())
+}
+
+async fn metrics(State(shared): Context) -> Response {
+    let page = metrics::page(&shared.status.borrow(), &shared.counters.borrow(), OwnProcess::read());
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response()
 }
 
 async fn command(State(shared): Context, command: Command) -> Response {

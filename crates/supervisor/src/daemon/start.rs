@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,6 +13,7 @@ use sexton_model::exit::ExitRecord;
 use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
+use sexton_process::spawn::find_program;
 use sexton_process::{Pidfd, fifo};
 
 use super::link::{Link, LinkError, prover_environment};
@@ -134,9 +135,9 @@ impl Daemon {
     /// The run's folder, with its FIFO and an empty log, and its record as far as it is known.
     fn prepare(&mut self) -> Result<(RunDir, RunRecord), DaemonError> {
         let now = Timestamp::now();
-        let (command, path) = (&self.settings.command, std::env::var_os("PATH"));
-        let program = command.first().map(|word| word.as_os_str()).unwrap_or_default();
-        let executable = self.hasher.executable(program, path.as_deref());
+        let program = self.program();
+        let command = &self.settings.command;
+        let executable = self.hasher.executable(&program, command.first());
         self.serial += 1;
         let dir = RunDir::new(&self.settings.place.runs_dir(), &runs::new_id(now, self.serial));
         fs::create_dir(dir.path()).map_err(failed("cannot make the run's folder"))?;
@@ -155,6 +156,13 @@ impl Daemon {
         Ok((dir, record))
     }
 
+    /// The executable, found once for record and keeper: their working folders and environments differ.
+    fn program(&self) -> PathBuf {
+        let word = self.settings.command.first().map(|word| word.as_os_str()).unwrap_or_default();
+        let found = find_program(word, std::env::var_os("PATH").as_deref());
+        std::path::absolute(&found).unwrap_or(found)
+    }
+
     fn request(&self, dir: &RunDir) -> SpawnRequest {
         let told = [
             ("SEXTON_RUN_ID", dir.run_id().into()),
@@ -163,12 +171,13 @@ impl Daemon {
         SpawnRequest {
             run_id: dir.run_id(),
             run_dir: dir.path().into(),
-            program: self.settings.command.first().cloned().unwrap_or_default(),
+            program: self.program().into_os_string(),
             arguments: self.settings.command.clone(),
             environment: prover_environment(&told),
             folder: std::env::current_dir().unwrap_or_default().into_os_string(),
             cgroup_procs: Vec::new(),
             core: self.settings.core,
+            umask: self.umask,
         }
     }
 
@@ -366,7 +375,8 @@ impl Daemon {
         let run_id = live.dir.run_id();
         let waits = if is_kept { "" } else { "; its keeper is gone, so its exit status may stay unknown" };
         self.say(&format!("prover {pid} of run {run_id} is alive: taken over, not started anew{waits}"));
-        self.log(EventKind::RunAdopted, Some(&run_id), json!({"pid": pid, "kept": is_kept}));
+        let details = json!({"pid": pid, "kept": is_kept, "started_at": live.record.started_at});
+        self.log(EventKind::RunAdopted, Some(&run_id), details);
         self.live = Some(live);
         self.machine = Machine::adopting(self.settings.policy, self.origin.elapsed());
         self.publish();

@@ -31,6 +31,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use sexton_process::ready::{self, Slot};
 use sexton_process::splice::Moved;
@@ -48,6 +49,9 @@ pub const ARGV0: &str = "sexton-keeper";
 pub const LISTENER_FD: i32 = 3;
 /// Descriptor of the first connection.
 pub const CONNECTION_FD: i32 = 4;
+
+/// How often a dead process that somebody traces is tried again: its pidfd stays readable all the while.
+const HELD_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Outputs that are read at once: the living run's, and those of earlier runs whose grandchildren still write.
 const OUTPUTS_MAX: usize = ready::MOST - 4;
@@ -77,6 +81,8 @@ struct Run {
     wait_file: WaitFile,
     evidence: Evidence,
     start_error: Option<StartError>,
+    /// All its threads are dead and it cannot be waited for: somebody traces it (`HELD_INTERVAL`).
+    held_by_tracer: bool,
 }
 
 #[derive(Debug)]
@@ -142,16 +148,18 @@ impl Keeper {
             slots[0] = Slot::new(Some(self.child_ended.as_fd()));
             slots[1] = Slot::new(Some(self.listener.as_fd()));
             slots[2] = Slot::new(self.connection.as_ref().map(|connection| connection.stream.as_fd()));
-            slots[3] = Slot::new(self.run.as_ref().map(|run| run.pidfd.as_fd()));
+            let held_by_tracer = self.run.as_ref().is_some_and(|run| run.held_by_tracer);
+            let run = self.run.as_ref().filter(|run| !run.held_by_tracer);
+            slots[3] = Slot::new(run.map(|run| run.pidfd.as_fd()));
             for (slot, output) in slots[4..].iter_mut().zip(&self.outputs) {
                 *slot = Slot::new(Some(output.as_fd()));
             }
-            ready::wait(&mut slots, None)?;
+            ready::wait(&mut slots, held_by_tracer.then_some(HELD_INTERVAL))?;
             let ready = slots.map(|slot| slot.readable || slot.hung_up);
 
             // Output first: what a prover wrote before its death is in the log before its ending is told.
             self.copy_outputs(&ready[4..]);
-            if ready[3] {
+            if ready[3] || held_by_tracer {
                 self.end_run();
             }
             if ready[0] {
@@ -306,6 +314,7 @@ impl Keeper {
             wait_file,
             evidence,
             start_error: None,
+            held_by_tracer: false,
         });
         Ok(pid)
     }
@@ -321,8 +330,11 @@ impl Keeper {
     /// The run has ended: keep everything that can be known, then reap.
     fn end_run(&mut self) {
         let Some(run) = &mut self.run else { return };
-        // Not over yet after all, or not ours to wait for; neither can be where the pidfd of a child is readable.
-        let Ok(Some(ended)) = run.pidfd.peek() else { return };
+        // A dead process that a debugger holds: its pidfd is readable, and its parent is told nothing until that lets go.
+        let Ok(Some(ended)) = run.pidfd.peek() else {
+            run.held_by_tracer = true;
+            return;
+        };
         // First: a cgroup may be removed by whoever made it, and its neighbours go on counting.
         run.evidence.record();
         let mut record = WaitRecord::new(&run.run_id, run.pid, Some(ended));
@@ -383,7 +395,8 @@ fn prepare(request: SpawnRequest, output: OwnedFd) -> io::Result<Spawn> {
         descriptors: vec![(1, output.try_clone()?), (2, output)],
         cgroup_procs: request.cgroup_procs.into_iter().map(PathBuf::from).collect(),
         limits: if request.core { vec![] } else { vec![sexton_process::no_core()] },
-        oom_score_adj: None,
+        oom_score_adj: Some(0),
+        umask: Some(request.umask),
         own_session: true,
     })
 }

@@ -10,11 +10,15 @@ use sexton_process::splice::{self, Moved};
 
 use crate::runs::RunDir;
 
+/// The most that one run's log may take, bytes. What comes after is dropped and counted: an output must not fill a disk.
+pub const LOG_MAX: u64 = 1 << 30;
+
 /// The reading end of a run's FIFO, and where it goes.
 #[derive(Debug)]
 pub struct Output {
     fifo: File,
     log: File,
+    length: u64,
     dropped_bytes: u64,
 }
 
@@ -28,22 +32,32 @@ impl Output {
         let fifo = fifo::open_for_reader(&dir.fifo())?;
         // Not for appending: splice(2) refuses that.
         let mut log = File::options().write(true).create(true).truncate(false).open(dir.output_file())?;
-        log.seek(SeekFrom::End(0))?;
-        Ok(Self { fifo, log, dropped_bytes: 0 })
+        let length = log.seek(SeekFrom::End(0))?;
+        Ok(Self { fifo, log, length, dropped_bytes: 0 })
     }
 
     /// Moves what is there, at most a FIFO's worth. What the log will not take is dropped and counted: a full disk
     /// must not stop a prover.
     pub fn copy(&mut self) -> Moved {
-        match splice::fifo_to_file(&self.fifo, &self.log, fifo::SIZE as usize) {
-            Ok(moved) => moved,
-            Err(_) => match splice::discard(&self.fifo, fifo::SIZE as usize) {
-                Ok(0) | Err(_) => Moved::Empty,
-                Ok(bytes) => {
-                    self.dropped_bytes += bytes as u64;
-                    Moved::Bytes(bytes)
+        let room = LOG_MAX.saturating_sub(self.length).min(fifo::SIZE as u64) as usize;
+        let moved = match room {
+            0 => Err(io::ErrorKind::StorageFull.into()),
+            room => splice::fifo_to_file(&self.fifo, &self.log, room),
+        };
+        match moved {
+            Ok(moved) => {
+                if let Moved::Bytes(bytes) = moved {
+                    self.length += bytes as u64;
                 }
-            },
+                moved
+            }
+            Err(_) => {
+                let dropped = splice::discard(&self.fifo, fifo::SIZE as usize).unwrap_or(Moved::Empty);
+                if let Moved::Bytes(bytes) = dropped {
+                    self.dropped_bytes += bytes as u64;
+                }
+                dropped
+            }
         }
     }
 

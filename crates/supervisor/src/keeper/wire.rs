@@ -36,6 +36,8 @@ pub struct SpawnRequest {
     pub cgroup_procs: Vec<OsString>,
     /// Whether it may dump core.
     pub core: bool,
+    /// File mode creation mask.
+    pub umask: u32,
 }
 
 /// Supervisor → keeper.
@@ -120,6 +122,7 @@ impl ToKeeper {
                 out.text(&spawn.folder);
                 out.list(&spawn.cgroup_procs);
                 out.byte(spawn.core.into());
+                out.number(spawn.umask);
             }
             Self::Go => out.byte(b'G'),
             Self::Abandon => out.byte(b'A'),
@@ -148,6 +151,7 @@ impl ToKeeper {
                 folder: body.text()?,
                 cgroup_procs: body.list()?,
                 core: body.byte()? != 0,
+                umask: body.number()?,
             })),
             b'G' => Self::Go,
             b'A' => Self::Abandon,
@@ -326,6 +330,7 @@ mod tests {
             folder: "/".into(),
             cgroup_procs: vec![],
             core: true,
+            umask: 0o027,
         };
         for message in [
             ToKeeper::Spawn(Box::new(spawn)),
