@@ -16,16 +16,22 @@
 //! | [`daemon`] | the shell around them: one loop |
 //! | [`keeper`] | the prover's parent |
 //! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
+//! | [`doctor`], [`bundle`], [`runbook`] | before a death, after it, and what to do |
+//! | [`bounded`] | readings that give up |
 //! | [`command`] | the command line |
 
+pub mod bounded;
+pub mod bundle;
 pub mod command;
 pub mod daemon;
+pub mod doctor;
 pub mod durable;
 pub mod journal;
 pub mod keeper;
 pub mod machine;
 pub mod place;
 pub mod policy;
+pub mod runbook;
 pub mod runs;
 
 /// Version of the package.

@@ -236,7 +236,7 @@ pub fn new_id(now: Timestamp, serial: u32) -> String {
 }
 
 /// Whether `name` is what [`new_id`] makes.
-fn is_id(name: &str) -> bool {
+pub(crate) fn is_id(name: &str) -> bool {
     const FORM: &[u8] = b"00000000T000000.000Z-0000";
     let digit_or =
         |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };

@@ -1,14 +1,19 @@
 //! The command line: `supervisor COMMAND`.
 //!
-//! Data goes to standard output, messages to standard error. Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 75 not
-//! finished in time, 77 not readable, 78 configuration; `run` ends with its prover's own code.
+//! Data goes to standard output, messages to standard error. Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 65 not
+//! a script, 66 no such script, 75 not finished in time, 77 not readable, 78 configuration; `run` ends with its prover's
+//! own code.
 
 mod control;
+mod diag;
+mod doctor;
+mod events;
 mod run;
 mod runs;
 mod show;
 mod status;
 mod why;
+mod why_bundle;
 mod why_pid;
 
 use std::io::Write;
@@ -40,6 +45,9 @@ enum Command {
     Status(status::StatusArgs),
     Why(why::WhyArgs),
     Runs(runs::RunsArgs),
+    Events(events::EventsArgs),
+    Doctor(doctor::DoctorArgs),
+    Diag(diag::DiagArgs),
     /// Stop the prover and keep it down
     Stop(control::WaitArgs),
     /// Start the prover when it is down
@@ -62,6 +70,9 @@ enum Failure {
     /// Exit code 75.
     #[error("{0}")]
     NotInTime(String),
+    /// Exit code 65.
+    #[error("{0}")]
+    BadData(String),
     /// Exit code 77.
     #[error("{0}")]
     NotReadable(String),
@@ -83,6 +94,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::NotRunning(_) | Self::Client(ClientError::NotRunning(_)) => 3,
+            Self::BadData(_) => 65,
             Self::NotInTime(_) | Self::Client(ClientError::Timeout(..)) => 75,
             Self::NotReadable(_) | Self::Run(RunError::Read { .. } | RunError::Decode { .. }) => 77,
             Self::Place(_) | Self::Daemon(DaemonError::Place(_)) => 78,
@@ -117,8 +129,11 @@ async fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(args) => return run::run(place, args).await,
         Command::Status(args) => return status::status(&place, &args, json).await,
+        Command::Doctor(args) => return doctor::doctor(&place, &args, json).await,
         Command::Why(args) => why::why(&place, &args, json)?,
         Command::Runs(args) => runs::list(&place, &args, json)?,
+        Command::Events(args) => events::events(&place, &args, json).await?,
+        Command::Diag(args) => diag::diag(&place, &args, json).await?,
         Command::Stop(args) => control::stop(&place, &args, json).await?,
         Command::Start => control::start(&place, json).await?,
         Command::Restart(args) => control::restart(&place, &args, json).await?,

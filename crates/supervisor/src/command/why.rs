@@ -1,6 +1,7 @@
 //! `supervisor why`
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sexton_model::exit::ExitRecord;
@@ -8,7 +9,7 @@ use sexton_model::units::{Bytes, Human};
 
 use super::{Failure, show};
 use crate::place::Place;
-use crate::runs;
+use crate::{runbook, runs};
 
 /// How many lines of last words are shown without `--json`.
 const LAST_LINES: usize = 20;
@@ -24,11 +25,20 @@ pub(super) struct WhyArgs {
     /// Explain a process instead, ours or not: its state, who must reap it, what its threads wait in, what it holds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
+    /// Judge a run in an archive of `supervisor diag` instead, by the rules of this version
+    #[arg(long, value_name = "FILE", conflicts_with = "pid")]
+    bundle: Option<PathBuf>,
+    /// Print the runbook's page on the cause: how to read the evidence, what to do
+    #[arg(long, conflicts_with_all = ["pid", "bundle", "json"])]
+    runbook: bool,
 }
 
 pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failure> {
     if let Some(pid) = args.pid {
         return super::why_pid::why(pid, json);
+    }
+    if let Some(bundle) = &args.bundle {
+        return super::why_bundle::why(bundle, args.run.as_deref(), json);
     }
     let runs_dir = place.runs_dir();
     let (dir, record) = match &args.run {
@@ -55,6 +65,9 @@ pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failu
             dir.run_id()
         )));
     };
+    if args.runbook {
+        return Ok(show::text(runbook::page(record.verdict.cause))?);
+    }
     if json {
         return Ok(show::json(&record)?);
     }
@@ -62,7 +75,8 @@ pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failu
     Ok(show::text(&page(&record, &log.to_string_lossy()))?)
 }
 
-fn page(record: &ExitRecord, log: &str) -> String {
+/// The page on one ending; `log` says where all of its output is.
+pub(super) fn page(record: &ExitRecord, log: &str) -> String {
     let mut page = String::new();
     let verdict = &record.verdict;
     let level = verdict.level.map(|level| format!(", {level} limit")).unwrap_or_default();
@@ -83,6 +97,8 @@ fn page(record: &ExitRecord, log: &str) -> String {
         let rss = used.max_rss_bytes.map(|rss| format!(", {} at most", Bytes(rss))).unwrap_or_default();
         line("used", format!("{user:.2} s user, {system:.2} s system{rss}"));
     }
+    let runbook = runbook::path(verdict.cause);
+    line("runbook", format!("{runbook} (supervisor why {} --runbook)", record.run_id));
     let _ = writeln!(page, "\nevidence");
     for seen in &record.evidence {
         let source = seen.source.to_string();
