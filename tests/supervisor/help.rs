@@ -60,3 +60,18 @@ fn help_of_restart() {
 fn help_of_shutdown() {
     insta::assert_snapshot!(help(&["shutdown"]));
 }
+
+#[test]
+fn help_of_events() {
+    insta::assert_snapshot!(help(&["events"]));
+}
+
+#[test]
+fn help_of_doctor() {
+    insta::assert_snapshot!(help(&["doctor"]));
+}
+
+#[test]
+fn help_of_diag() {
+    insta::assert_snapshot!(help(&["diag"]));
+}

@@ -11,6 +11,7 @@ use super::{Failure, show};
 use crate::doctor::Report;
 use crate::doctor::sight::{Sight, Subject};
 use crate::place::Place;
+use crate::runs;
 
 /// How long a supervisor may take to say whom to look at.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,6 +41,14 @@ pub(super) async fn subject(place: &Place) -> Subject {
     match client.get::<SupervisorStatus>(routes::STATUS).await {
         Ok(SupervisorStatus { pid: Some(pid), .. }) => Subject::Prover(pid),
         Ok(status) => Subject::Supervisor(status.supervisor_pid),
-        Err(_) => Subject::Us(std::process::id() as i32),
+        Err(_) => kept_prover(place).unwrap_or(Subject::Us(std::process::id() as i32)),
     }
+}
+
+/// A prover that outlived its supervisor: the newest run, where it has no end and its process is still that one.
+fn kept_prover(place: &Place) -> Option<Subject> {
+    let newest = runs::newest(&place.runs_dir(), 1).ok()?.entries.pop()?;
+    let recorded = newest.run.identity.filter(|_| newest.exit.is_none())?;
+    let alive = sexton_process::identity(recorded.pid).ok()? == recorded;
+    alive.then_some(Subject::Prover(recorded.pid))
 }
