@@ -18,6 +18,7 @@
 //! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
 //! | [`doctor`], [`bundle`], [`runbook`] | before a death, after it, and what to do |
 //! | [`bounded`] | readings that give up |
+//! | [`script_check`] | lost exit codes in shell scripts |
 //! | [`command`] | the command line |
 
 pub mod bounded;
@@ -33,6 +34,7 @@ pub mod place;
 pub mod policy;
 pub mod runbook;
 pub mod runs;
+pub mod script_check;
 
 /// Version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

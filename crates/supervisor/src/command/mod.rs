@@ -4,6 +4,7 @@
 //! a script, 66 no such script, 75 not finished in time, 77 not readable, 78 configuration; `run` ends with its prover's
 //! own code.
 
+mod check;
 mod control;
 mod diag;
 mod doctor;
@@ -48,6 +49,7 @@ enum Command {
     Events(events::EventsArgs),
     Doctor(doctor::DoctorArgs),
     Diag(diag::DiagArgs),
+    Check(check::CheckArgs),
     /// Stop the prover and keep it down
     Stop(control::WaitArgs),
     /// Start the prover when it is down
@@ -134,6 +136,7 @@ async fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Runs(args) => runs::list(&place, &args, json)?,
         Command::Events(args) => events::events(&place, &args, json).await?,
         Command::Diag(args) => diag::diag(&place, &args, json).await?,
+        Command::Check(args) => return check::check(&args, json),
         Command::Stop(args) => control::stop(&place, &args, json).await?,
         Command::Start => control::start(&place, json).await?,
         Command::Restart(args) => control::restart(&place, &args, json).await?,
