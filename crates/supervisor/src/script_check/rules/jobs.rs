@@ -1,5 +1,7 @@
 //! Jobs: only `wait PID`, in the shell that started them, tells their code.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Context, Found};
 use crate::script_check::options::{blocks, subshells};
 use crate::script_check::rule::Rule;
@@ -14,14 +16,21 @@ const MAIN: Shell = 0;
 
 #[derive(Debug, Default)]
 struct Census<'a> {
-    jobs: Vec<Job<'a>>,
+    /// How many shells there are.
+    shells: Shell,
+    /// The first job of each shell, and the first that can fail.
+    jobs: BTreeMap<Shell, Jobs<'a>>,
+    /// Jobs that functions start: wherever these are called.
+    jobs_of_functions: Jobs<'a>,
     waits: Vec<Wait<'a>>,
+    /// Shells that wait by process id.
+    addressed: BTreeSet<Shell>,
+    /// Functions do.
+    functions_address: bool,
     /// Places of `while kill -0 "$pid"`.
     polls: Vec<Span>,
-    /// The parent of each shell; of the main one itself.
-    parents: Vec<Shell>,
     /// Shells in which functions are called: they may start jobs there.
-    calling: Vec<Shell>,
+    calling: BTreeSet<Shell>,
     /// `nohup`, `setsid`, `disown`: jobs are meant to outlive the script.
     detaches: bool,
     /// `$!` is taken somewhere.
@@ -30,11 +39,12 @@ struct Census<'a> {
     in_function: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Job<'a> {
-    statement: &'a Statement,
-    shell: Shell,
-    in_function: bool,
+/// Jobs of one shell.
+#[derive(Debug, Default, Clone, Copy)]
+struct Jobs<'a> {
+    any: bool,
+    /// The first whose code can be worth something.
+    failing: Option<&'a Statement>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +58,7 @@ struct Wait<'a> {
 }
 
 pub(super) fn judge(context: &Context<'_>) -> Vec<Found> {
-    let mut census = Census { parents: vec![MAIN], ..Census::default() };
+    let mut census = Census::default();
     census.block(context, context.script, MAIN);
     let mut found: Vec<Found> = census.waits.iter().filter_map(|wait| census.wait(context, wait)).collect();
     found.extend(census.never_waited(context));
@@ -61,9 +71,21 @@ pub(super) fn waited(context: &Context<'_>, job: &Statement) -> String {
 }
 
 impl<'a> Census<'a> {
-    fn copy_of(&mut self, shell: Shell) -> Shell {
-        self.parents.push(shell);
-        self.parents.len() - 1
+    /// `( … )`, `$( … )`, `… | …`, `… &`.
+    fn another(&mut self) -> Shell {
+        self.shells += 1;
+        self.shells
+    }
+
+    fn start(&mut self, job: &'a Statement, shell: Shell) {
+        let jobs = match self.in_function {
+            true => &mut self.jobs_of_functions,
+            false => self.jobs.entry(shell).or_default(),
+        };
+        jobs.any = true;
+        if jobs.failing.is_none() && list_can_fail(&job.list) {
+            jobs.failing = Some(job);
+        }
     }
 
     fn block(&mut self, context: &Context<'a>, block: &'a Block, shell: Shell) {
@@ -71,8 +93,8 @@ impl<'a> Census<'a> {
         for statement in &block.statements {
             let mut inside = shell;
             if statement.background {
-                self.jobs.push(Job { statement, shell, in_function: self.in_function });
-                inside = self.copy_of(shell);
+                self.start(statement, shell);
+                inside = self.another();
             }
             for pipeline in statement.list.pipelines() {
                 self.pipeline(context, pipeline, inside, killed);
@@ -83,7 +105,7 @@ impl<'a> Census<'a> {
 
     fn pipeline(&mut self, context: &Context<'a>, pipeline: &'a Pipeline, shell: Shell, killed: bool) {
         for stage in &pipeline.stages {
-            let shell = if pipeline.pipes() { self.copy_of(shell) } else { shell };
+            let shell = if pipeline.pipes() { self.another() } else { shell };
             self.command(context, stage, shell, killed);
         }
     }
@@ -95,10 +117,15 @@ impl<'a> Census<'a> {
                     matches!(call.name.as_str(), "nohup" | "setsid" | "disown" | "start-stop-daemon");
                 if call.name == "wait" {
                     let in_function = self.in_function;
-                    self.waits.push(Wait { command, call, shell, in_function, after_kill });
+                    let wait = Wait { command, call, shell, in_function, after_kill };
+                    if wait.is_addressed() {
+                        self.functions_address |= in_function;
+                        self.addressed.insert(shell);
+                    }
+                    self.waits.push(wait);
                 }
                 if context.flow.functions.contains_key(call.name.as_str()) {
-                    self.calling.push(shell);
+                    self.calling.insert(shell);
                 }
             }
             Kind::Function { body, .. } => {
@@ -114,53 +141,42 @@ impl<'a> Census<'a> {
             self.block(context, block, shell);
         }
         for block in subshells(command) {
-            let copy = self.copy_of(shell);
+            let copy = self.another();
             self.block(context, block, copy);
         }
     }
 
     fn wait(&self, context: &Context<'a>, wait: &Wait<'a>) -> Option<Found> {
         let at = wait.command.span;
-        let operands = wait.call.arguments.iter().any(|word| !word.text.starts_with('-'));
-        let next = wait.call.arguments.iter().any(|word| word.text.starts_with("-n"));
-        let mut mine = self.jobs.iter().filter(|job| self.reaches(job, wait));
-        if let Some(job) = self.jobs.iter().find(|job| list_can_fail(&job.statement.list))
-            && mine.clone().next().is_none()
-            && !(wait.in_function || self.calling.contains(&wait.shell))
-        {
-            let reason = if operands {
+        let own = self.jobs.get(&wait.shell).copied().unwrap_or_default();
+        let started_here = own.any || self.jobs_of_functions.any || wait.in_function;
+        if !started_here && !self.calling.contains(&wait.shell) {
+            let job = self.jobs.values().find_map(|jobs| jobs.failing)?;
+            let reason = if wait.is_addressed() {
                 "the job was started by another shell, and a shell can wait for its own children only: the status is 127"
             } else {
                 "the job was started by another shell, so there is nothing to wait for here: the status is 0"
             };
-            let fix = waited(context, job.statement);
+            let fix = waited(context, job);
             return Some(Found { at, rule: Rule::WaitElsewhere, reason: reason.to_owned(), fix });
         }
-        if operands || next || wait.after_kill {
+        // A script that waits by process id looks after its jobs; a bare `wait` besides is for the rest.
+        let looked_after = self.functions_address || self.addressed.contains(&wait.shell);
+        if wait.is_addressed() || wait.after_kill || looked_after {
             return None;
         }
-        let job = mine.find(|job| list_can_fail(&job.statement.list) && !self.waited_by_pid(job))?;
+        let elsewhere = || self.jobs.values().find_map(|jobs| jobs.failing).filter(|_| wait.in_function);
+        let job = own.failing.or(self.jobs_of_functions.failing).or_else(elsewhere)?;
         Some(Found {
             at,
             rule: Rule::BareWait,
             reason: "`wait` without a process id ends with 0, whatever the jobs ended with".to_owned(),
-            fix: waited(context, job.statement),
+            fix: waited(context, job),
         })
     }
 
-    /// Whether the shell that waits started the job. Functions run wherever they are called.
-    fn reaches(&self, job: &Job<'_>, wait: &Wait<'_>) -> bool {
-        job.in_function || wait.in_function || job.shell == wait.shell
-    }
-
-    /// A script that waits by process id somewhere looks after its jobs; a bare `wait` besides is for the rest.
-    fn waited_by_pid(&self, job: &Job<'_>) -> bool {
-        let by_pid = |wait: &&Wait<'_>| wait.call.arguments.iter().any(|word| !word.text.starts_with("--"));
-        self.waits.iter().filter(by_pid).any(|wait| self.reaches(job, wait))
-    }
-
     fn never_waited(&self, context: &Context<'a>) -> Option<Found> {
-        let job = self.jobs.iter().find(|job| list_can_fail(&job.statement.list))?;
+        let job = self.jobs.values().find_map(|jobs| jobs.failing).or(self.jobs_of_functions.failing)?;
         if !self.waits.is_empty() || self.detaches {
             return None;
         }
@@ -168,7 +184,7 @@ impl<'a> Census<'a> {
             at,
             rule: Rule::JobNotWaited,
             reason: reason.to_owned(),
-            fix: waited(context, job.statement),
+            fix: waited(context, job),
         };
         if let (Some(at), true) = (self.polls.first(), self.takes_job) {
             return Some(found(
@@ -183,6 +199,13 @@ impl<'a> Census<'a> {
         wanted.then(|| {
             found(last.list.span(), "the script ends with 0 while the job still runs: nobody sees its code")
         })
+    }
+}
+
+impl Wait<'_> {
+    /// For one job: by process id, or `-n`, the next that ends.
+    fn is_addressed(&self) -> bool {
+        self.call.arguments.iter().any(|word| !word.text.starts_with("--"))
     }
 }
 

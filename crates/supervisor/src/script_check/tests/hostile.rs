@@ -89,7 +89,7 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 fn cases(few: u32) -> ProptestConfig {
-    let cases = if long() { few * 200 } else { few };
+    let cases = if long() { few * 600 } else { few };
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
 
@@ -177,7 +177,8 @@ fn nesting_up_to_the_limit_is_walked() {
 }
 
 #[test]
-fn a_script_of_the_largest_size_is_checked() {
-    let line = "prover | tee log\n";
-    in_time(line.repeat(MAX_BYTES / line.len()).as_bytes());
+fn scripts_of_the_largest_size_are_checked() {
+    for line in ["prover | tee log\n", "a & wait\n", "f() { a & }; (f; wait); ", "if ! a; then rc=$?; fi; "] {
+        in_time(line.repeat(MAX_BYTES / line.len()).as_bytes());
+    }
 }
