@@ -8,7 +8,9 @@ use sexton_model::verdict::Cause;
 use sexton_model::wait::{WaitKind, WaitStatus};
 use sexton_tests::{Ended, Supervised};
 
-use crate::sh;
+use crate::{sh, wait_until_armed};
+
+const EXITS_CLEANLY_ON_TERM: &str = "trap 'exit 0' TERM; echo armed; while :; do sleep 0.01; done";
 
 fn run_once(place: &Supervised, command: &[&str]) -> (Ended, ExitRecord) {
     let ended = place.run(&["--restart", "never"], command).wait();
@@ -37,6 +39,19 @@ fn a_clean_exit_ends_a_supervisor_that_restarts_on_failure() {
     let ended = place.run(&["--restart", "on-failure"], &["true"]).wait();
     assert_eq!(ended.code, Some(0));
     assert_eq!(place.only_exit().verdict.cause, Cause::CleanExit);
+}
+
+/// A start of which there is no record has no exit code, whatever an earlier run ended with.
+#[test]
+fn a_start_without_a_record_is_a_failure_also_after_a_clean_exit() {
+    let place = Supervised::new();
+    let (running, _) = place.run_until_ready(&["--restart", "never"], &sh(EXITS_CLEANLY_ON_TERM));
+    wait_until_armed(&place);
+    assert_eq!(place.command(&["stop"]).code, Some(0));
+    assert_eq!(place.only_exit().wait, WaitStatus::exited(0));
+    fs::rename(place.state().join("runs"), place.state().join("moved")).unwrap();
+    assert_eq!(place.command(&["start"]).code, Some(1));
+    assert_eq!(running.wait().code, Some(1));
 }
 
 #[test]

@@ -42,7 +42,9 @@ fn a_second_signal_hastens() {
     running.signal(Signal::SIGTERM);
     place.wait_for_state(State::Stopping);
     running.signal(Signal::SIGTERM);
-    assert_eq!(running.wait().code, Some(0));
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains("as asked: SIGKILL sent"), "it had an hour: {}", ended.stderr);
     let record = place.only_exit();
     assert_eq!(
         (record.wait, record.verdict.cause),

@@ -47,6 +47,15 @@ pub enum Input {
     Hasten,
 }
 
+/// Why a prover that was asked to end is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Haste {
+    /// Its time is over.
+    Overdue,
+    /// Whoever asked waits no longer.
+    Asked,
+}
+
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action {
@@ -55,7 +64,7 @@ pub enum Action {
     /// Ask the prover to end (SIGTERM).
     Terminate,
     /// End it (SIGKILL).
-    Kill,
+    Kill(Haste),
     /// Feed [`Input::Due`] at this time, in place of any earlier one.
     WakeAt(Duration),
     /// Forget the time asked for.
@@ -69,8 +78,8 @@ pub enum Action {
 pub enum Farewell {
     /// It was asked to leave: 0.
     Asked,
-    /// Policy says no more restarts: the prover's code.
-    AsTheProver,
+    /// Policy says no more restarts: the code of the ending that it judged, `None` where that has none.
+    AsTheProver(Option<u8>),
 }
 
 /// What the ending of a stop leads to.
@@ -168,7 +177,8 @@ impl Machine {
                 if std::mem::replace(&mut self.killed, true) {
                     vec![]
                 } else {
-                    vec![Action::Sleep, Action::Kill]
+                    let haste = if input == Input::Hasten { Haste::Asked } else { Haste::Overdue };
+                    vec![Action::Sleep, Action::Kill(haste)]
                 }
             }
             // The last word counts, except that nothing takes back a shutdown.
@@ -236,7 +246,7 @@ impl Machine {
     }
 
     fn leave(&mut self, farewell: Farewell) -> Vec<Action> {
-        if farewell == Farewell::AsTheProver {
+        if farewell != Farewell::Asked {
             self.state = State::Failed;
         }
         vec![Action::Sleep, Action::Leave(farewell)]
@@ -247,7 +257,7 @@ impl Machine {
             self.attempt = 0;
         }
         match self.policy.decide(ending, self.ever_started) {
-            Decision::GiveUp => self.leave(Farewell::AsTheProver),
+            Decision::GiveUp => self.leave(Farewell::AsTheProver(ending.code)),
             Decision::Restart => {
                 let delay = self.policy.back_off.delay(self.attempt, random);
                 self.attempt = self.attempt.saturating_add(1);
@@ -265,8 +275,8 @@ mod tests {
     use proptest::prelude::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const CRASH: Ending = Ending { success: false, start_failed: false };
-    const CLEAN: Ending = Ending { success: true, start_failed: false };
+    const CRASH: Ending = Ending { code: Some(139), start_failed: false };
+    const CLEAN: Ending = Ending { code: Some(0), start_failed: false };
 
     fn policy(restart: Restart) -> Policy {
         Policy {
@@ -328,7 +338,7 @@ mod tests {
             let actions = machine.step(Input::Ended(ending), SECOND, 0.0);
             assert_eq!(
                 actions,
-                [Action::Sleep, Action::Leave(Farewell::AsTheProver)],
+                [Action::Sleep, Action::Leave(Farewell::AsTheProver(ending.code))],
                 "{restart:?} {ending:?}"
             );
             assert_eq!(machine.state(), State::Failed);
@@ -341,12 +351,12 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_executed_at_the_first_start_is_a_mistake_and_later_is_not() {
-        let failed = Ending { success: false, start_failed: true };
+        let failed = Ending { code: Some(127), start_failed: true };
         for restart in [Restart::Always, Restart::OnFailure] {
             let mut machine = Machine::new(policy(restart));
             machine.step(Input::Start, Duration::ZERO, 0.0);
             let actions = machine.step(Input::Ended(failed), Duration::ZERO, 0.0);
-            assert_eq!(actions, [Action::Sleep, Action::Leave(Farewell::AsTheProver)]);
+            assert_eq!(actions, [Action::Sleep, Action::Leave(Farewell::AsTheProver(Some(127)))]);
             // A deployment may be replacing the file.
             assert_eq!(
                 running(restart).step(Input::Ended(failed), SECOND, 0.0),
@@ -356,11 +366,22 @@ mod tests {
     }
 
     #[test]
+    fn a_start_that_fails_without_a_status_is_not_given_that_of_an_earlier_run() {
+        let mut machine = running(Restart::Never);
+        machine.step(Input::Stop, SECOND, 0.0);
+        machine.step(Input::Ended(CLEAN), SECOND, 0.0);
+        machine.step(Input::Start, SECOND, 0.0);
+        let unrecorded = Input::Ended(Ending { code: None, start_failed: true });
+        let actions = machine.step(unrecorded, SECOND, 0.0);
+        assert_eq!(actions, [Action::Sleep, Action::Leave(Farewell::AsTheProver(None))]);
+    }
+
+    #[test]
     fn a_stop_becomes_a_kill_after_its_time_and_only_once() {
         let mut machine = running(Restart::Always);
         let stop = machine.step(Input::Stop, SECOND, 0.0);
         assert_eq!(stop, [Action::Terminate, Action::WakeAt(11 * SECOND)]);
-        assert_eq!(machine.step(Input::Due, 11 * SECOND, 0.0), [Action::Sleep, Action::Kill]);
+        assert_eq!(machine.step(Input::Due, 11 * SECOND, 0.0), [Action::Sleep, Action::Kill(Haste::Overdue)]);
         assert_eq!(machine.step(Input::Due, 12 * SECOND, 0.0), []);
         machine.step(Input::Ended(CRASH), 13 * SECOND, 0.0);
         assert_eq!(machine.state(), State::Stopped);
@@ -370,7 +391,7 @@ mod tests {
     fn a_second_signal_hastens() {
         let mut machine = running(Restart::Always);
         assert_eq!(machine.step(Input::Shutdown, SECOND, 0.0)[0], Action::Terminate);
-        assert_eq!(machine.step(Input::Hasten, SECOND, 0.0), [Action::Sleep, Action::Kill]);
+        assert_eq!(machine.step(Input::Hasten, SECOND, 0.0), [Action::Sleep, Action::Kill(Haste::Asked)]);
         assert_eq!(
             machine.step(Input::Ended(CRASH), SECOND, 0.0),
             [Action::Sleep, Action::Leave(Farewell::Asked)]
@@ -393,8 +414,8 @@ mod tests {
         prop_oneof![
             Just(Input::Started),
             Just(Input::Ready),
-            (any::<bool>(), any::<bool>())
-                .prop_map(|(success, start_failed)| Input::Ended(Ending { success, start_failed })),
+            (any::<Option<u8>>(), any::<bool>())
+                .prop_map(|(code, start_failed)| Input::Ended(Ending { code, start_failed })),
             Just(Input::Due),
             Just(Input::Stop),
             Just(Input::Start),
@@ -433,7 +454,7 @@ mod tests {
                             prop_assert!(!alive && !wanted_down);
                             alive = true;
                         }
-                        Action::Terminate | Action::Kill => prop_assert!(alive),
+                        Action::Terminate | Action::Kill(_) => prop_assert!(alive),
                         Action::WakeAt(at) => prop_assert!(at > now && at <= now + 10 * SECOND),
                         Action::Leave(_) => {
                             prop_assert!(!alive);

@@ -40,7 +40,7 @@ use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::status::{State, SupervisorStatus};
 use sexton_model::units::Human;
-use sexton_model::wait::{WaitKind, signal_name};
+use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::ready::is_writable;
 use sexton_process::splice::Moved;
@@ -51,7 +51,7 @@ use tokio::time::Instant;
 use crate::journal::Journal;
 use crate::keeper::wait_file::WaitRecord;
 use crate::keeper::wire::{FromKeeper, ToKeeper};
-use crate::machine::{Action, Farewell, Input, Machine};
+use crate::machine::{Action, Farewell, Haste, Input, Machine};
 use crate::place::{Place, PlaceError};
 use crate::policy::{Ending, Policy};
 use crate::runs::RunError;
@@ -447,7 +447,7 @@ impl Daemon {
                 match action {
                     Action::Launch => inputs.push_back(self.launch().await),
                     Action::Terminate => self.signal(sexton_process::SIGTERM, "asked to stop"),
-                    Action::Kill => self.signal(sexton_process::SIGKILL, "did not stop in time"),
+                    Action::Kill(haste) => self.signal(sexton_process::SIGKILL, why_killed(haste)),
                     Action::WakeAt(at) => self.wake_at = Some(self.origin + at.min(NEVER)),
                     Action::Sleep => self.wake_at = None,
                     Action::Leave(farewell) => self.farewell = Some(farewell),
@@ -473,7 +473,12 @@ impl Daemon {
     fn announce_restart(&mut self) {
         let delay = self.wake_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         let attempt = self.machine.restarts() + 1;
-        self.reason = Some(format!("restart {attempt} follows"));
+        let follows = format!("restart {attempt} follows");
+        // Of a start that left no record, this is all that is known.
+        self.reason = Some(match self.reason.take() {
+            Some(why) => format!("{why}; {follows}"),
+            None => follows,
+        });
         self.log(
             EventKind::RestartScheduled,
             None,
@@ -577,10 +582,7 @@ impl Daemon {
 
     fn note_ending(&mut self, record: ExitRecord) -> Ending {
         let start_failed = record.verdict.cause == sexton_model::verdict::Cause::StartFailed;
-        let ending = Ending {
-            success: record.wait.kind == WaitKind::Exited && record.wait.code == Some(0),
-            start_failed,
-        };
+        let ending = Ending { code: record.wait.shell_code(), start_failed };
         let details = json!({"wait": record.wait, "cause": record.verdict.cause, "pid": record.pid});
         self.log(EventKind::RunEnded, Some(&record.run_id), details);
         if start_failed {
@@ -605,7 +607,7 @@ impl Daemon {
         let Some(live) = &self.live else { return };
         match live.pidfd.signal(number) {
             Ok(()) if number == sexton_process::SIGKILL => {
-                self.say("prover did not stop in time: SIGKILL sent")
+                self.say(&format!("prover {reason}: SIGKILL sent"))
             }
             // ESRCH: it has ended, and its record is on the way.
             Ok(()) | Err(_) => {}
@@ -671,12 +673,16 @@ impl Daemon {
         }
         match self.farewell {
             // An unknown status is a failure, never 0, and so is a start of which there is not even a record.
-            Some(Farewell::AsTheProver) => {
-                let code = self.last_exit.as_ref().and_then(|record| record.wait.shell_code());
-                ExitCode::from(code.unwrap_or(1))
-            }
+            Some(Farewell::AsTheProver(code)) => ExitCode::from(code.unwrap_or(1)),
             Some(Farewell::Asked) | None => ExitCode::SUCCESS,
         }
+    }
+}
+
+fn why_killed(haste: Haste) -> &'static str {
+    match haste {
+        Haste::Overdue => "did not stop in time",
+        Haste::Asked => "is given no more time, as asked",
     }
 }
 

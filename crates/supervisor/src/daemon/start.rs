@@ -74,7 +74,7 @@ impl Daemon {
             Err(LaunchError::Unrecorded(error)) => {
                 self.say(&error);
                 self.reason = Some(error);
-                Input::Ended(Ending { success: false, start_failed: true })
+                Input::Ended(Ending { code: None, start_failed: true })
             }
         }
     }
