@@ -11,6 +11,7 @@ mod help;
 mod output;
 mod policy;
 mod random_deaths;
+mod readiness;
 mod starts;
 mod stopping;
 mod survival;

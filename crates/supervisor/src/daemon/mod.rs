@@ -10,6 +10,7 @@
 //! | [`judging`] | gathers what is known of an ending |
 //! | [`signal_trace`] | who sent SIGKILL, where that is traced |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
+//! | [`probe`] | asks a starting prover whether it is ready |
 //! | [`relay`] | the prover's output on our own standard output |
 //! | [`server`] | the control socket |
 //! | [`metrics`] | `/metrics`, and what it counts |
@@ -20,6 +21,7 @@ pub mod judging;
 pub mod link;
 pub mod live;
 pub mod metrics;
+pub mod probe;
 pub mod relay;
 pub mod server;
 pub mod signal_trace;
@@ -34,7 +36,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sexton_control::client::{Client, Endpoint};
 use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
@@ -59,6 +60,7 @@ use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
 use metrics::Counters;
+use probe::Probe;
 use relay::Relay;
 use signal_trace::SignalTrace;
 
@@ -70,9 +72,6 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How often a dead process that somebody traces is tried again.
 const HELD_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a prover is asked whether it is ready.
-const PROBE_INTERVAL: Duration = Duration::from_millis(200);
-
 /// What `supervisor run` was asked for.
 #[derive(Debug)]
 pub struct Settings {
@@ -171,6 +170,8 @@ pub struct Daemon {
     since: Timestamp,
     reason: Option<String>,
     wake_at: Option<Instant>,
+    /// Present while the prover starts and is to say that it is ready.
+    probe: Option<Probe>,
     farewell: Option<Farewell>,
     status: watch::Sender<SupervisorStatus>,
     counters: watch::Sender<Counters>,
@@ -305,6 +306,7 @@ impl Daemon {
             since: now,
             reason: None,
             wake_at: None,
+            probe: None,
             farewell: None,
             status,
             counters: watch::Sender::default(),
@@ -314,7 +316,7 @@ impl Daemon {
     }
 
     async fn next(&mut self, signals: &mut Signals, requests: &mut mpsc::Receiver<Request>) -> News {
-        let Self { link, live, wake_at, machine, settings, .. } = self;
+        let Self { link, live, wake_at, probe, .. } = self;
         let keeper = async {
             match link {
                 Some(link) => link.receive().await,
@@ -355,9 +357,9 @@ impl Daemon {
             }
         };
         let ready = async {
-            match machine.state() {
-                State::Starting if settings.policy.awaits_readiness => ready(&settings.place).await,
-                _ => std::future::pending().await,
+            match probe {
+                Some(probe) => probe.ready().await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -428,6 +430,7 @@ impl Daemon {
             }
             News::Look => self.look().await,
             News::Ready => {
+                self.probe = None;
                 let run_id = self.run_id();
                 self.log(EventKind::RunReady, run_id.as_deref(), json!({}));
                 self.say("prover is ready");
@@ -453,6 +456,7 @@ impl Daemon {
                     Action::Leave(farewell) => self.farewell = Some(farewell),
                 }
             }
+            self.ask_whether_ready();
             if self.machine.state() == State::BackingOff && before != State::BackingOff {
                 self.announce_restart();
             }
@@ -467,6 +471,16 @@ impl Daemon {
             self.since = Timestamp::now();
             let run_id = self.run_id();
             self.log(EventKind::StateChanged, run_id.as_deref(), json!({"from": before, "to": state}));
+        }
+    }
+
+    /// Has a prover asked for as long as it starts, where it is known to answer.
+    fn ask_whether_ready(&mut self) {
+        let Settings { policy, place, .. } = &self.settings;
+        if self.machine.state() != State::Starting || !policy.awaits_readiness {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = Some(Probe::start(place.prover_socket()));
         }
     }
 
@@ -683,17 +697,5 @@ fn why_killed(haste: Haste) -> &'static str {
     match haste {
         Haste::Overdue => "did not stop in time",
         Haste::Asked => "is given no more time, as asked",
-    }
-}
-
-async fn ready(place: &Place) {
-    let client = Client::new(Endpoint::Unix(place.prover_socket()), Duration::from_secs(5));
-    loop {
-        let answer =
-            client.send(hyper::Method::GET, sexton_control::prover::READYZ, Default::default()).await;
-        if answer.is_ok_and(|answer| answer.status == 200) {
-            return;
-        }
-        tokio::time::sleep(PROBE_INTERVAL).await;
     }
 }
