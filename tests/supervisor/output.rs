@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use sexton_model::exit::LAST_WORDS_BYTES;
 use sexton_model::status::State;
 use sexton_model::wait::WaitStatus;
-use sexton_tests::{DEADLINE, Gate, Skip, Supervised, wait_until};
+use sexton_tests::{DEADLINE, Ended, Gate, Skip, Supervised, wait_until};
 
 use crate::sh;
 
@@ -126,6 +126,25 @@ fn a_standard_error_that_is_gone_or_full_stops_nothing() {
         assert_eq!(place.command(&["shutdown"]).code, Some(0));
         wait_until(DEADLINE, "the supervisor's end", || !running.is_alive());
     }
+}
+
+/// What a prover or its children are called is theirs to choose; JSON has it as it is.
+#[test]
+fn nothing_that_a_prover_chose_steers_the_operators_terminal() {
+    let place = Supervised::new();
+    let hostile = "missing-\u{1b}]0;title\u{7}\u{9b}2J\nsupervisor: all is well";
+    let ended = place.run(&NEVER, &[hostile]).wait();
+    assert_eq!(ended.code, Some(127));
+    assert_eq!(place.only_exit().command, [hostile]);
+    let pages = ["status", "runs", "why", "events"].map(|command| place.command(&[command]));
+    for Ended { stdout, stderr, .. } in pages.iter().chain([&ended]) {
+        for text in [stdout, stderr] {
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        }
+    }
+    assert!(pages[2].stdout.contains("missing-\u{fffd}]0;title"), "{pages:?}");
+    assert!(!ended.stderr.lines().any(|line| line == "supervisor: all is well"), "{ended:?}");
+    assert_eq!(place.command(&["why", "--json"]).json()["command"][0], hostile);
 }
 
 #[test]

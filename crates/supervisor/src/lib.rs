@@ -17,6 +17,7 @@
 //! | [`keeper`] | the prover's parent |
 //! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
 //! | [`doctor`], [`bundle`], [`runbook`] | before a death, after it, and what to do |
+//! | [`terminal`] | what an operator's terminal is shown |
 //! | [`bounded`] | readings that give up |
 //! | [`script_check`] | lost exit codes in shell scripts |
 //! | [`command`] | the command line |
@@ -35,6 +36,7 @@ pub mod policy;
 pub mod runbook;
 pub mod runs;
 pub mod script_check;
+pub mod terminal;
 
 /// Version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

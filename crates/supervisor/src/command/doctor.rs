@@ -30,7 +30,7 @@ pub(super) async fn doctor(place: &Place, _args: &DoctorArgs, json: bool) -> Res
     if json {
         show::json(&report)?;
     } else {
-        show::text(&show::calm(&report.page()))?;
+        show::text(&report.page())?;
     }
     Ok(ExitCode::from(report.level.exit_code()))
 }

@@ -11,6 +11,7 @@ use sexton_process::watch::Watch;
 
 use super::{Failure, show};
 use crate::place::Place;
+use crate::terminal::calm_line;
 
 /// Show what happened: starts, endings, signals, changes of state
 ///
@@ -79,7 +80,7 @@ fn print(line: &[u8], args: &EventsArgs, json: bool) -> Result<(), Failure> {
     }
     // As written: a kind of a newer version keeps its name.
     let raw = String::from_utf8_lossy(line);
-    Ok(show::text(&if json { format!("{raw}\n") } else { sentence(&event, &raw) })?)
+    Ok(if json { show::json_line(&raw)? } else { show::text(&sentence(&event, &raw))? })
 }
 
 /// `TIME KIND RUN DETAILS`.
@@ -92,7 +93,8 @@ fn sentence(event: &Event, raw: &str) -> String {
     });
     let details = details.collect::<Vec<_>>().join(" ");
     let run = event.run_id.as_deref().unwrap_or("-");
-    show::calm(&format!("{} {kind:<23} {run:<25} {details}", show::time(event.at)).replace('\n', " ")) + "\n"
+    let line = format!("{} {kind:<23} {run:<25} {details}", show::time(event.at)).replace('\n', " ");
+    calm_line(&line) + "\n"
 }
 
 /// Tells when the journal has grown.

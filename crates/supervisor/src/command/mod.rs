@@ -17,7 +17,6 @@ mod why;
 mod why_bundle;
 mod why_pid;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -119,7 +118,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // Not `eprintln!`: that panics where standard error is gone, and the code matters more.
-            let _ = std::io::stderr().write_all(format!("supervisor: {failure}\n").as_bytes());
+            let _ = show::complaint(&failure);
             ExitCode::from(failure.code())
         }
     }

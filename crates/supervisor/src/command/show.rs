@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use sexton_model::Timestamp;
 
+use crate::terminal;
+
 /// Prints one JSON document.
 pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -12,19 +14,19 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Says what went wrong beside the results.
+/// Prints one line of JSON as it is.
+pub(super) fn json_line(line: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(format!("{line}\n").as_bytes())
+}
+
+/// Says what went wrong. It may hold a prover's words, as anything here.
 pub(super) fn complaint(error: &impl std::fmt::Display) -> io::Result<()> {
-    io::stderr().write_all(format!("supervisor: {error}\n").as_bytes())
+    io::stderr().write_all(format!("supervisor: {}\n", terminal::calm(&error.to_string())).as_bytes())
 }
 
-/// Prints text.
+/// Prints text, with nothing in it that steers a terminal.
 pub(super) fn text(text: &str) -> io::Result<()> {
-    io::stdout().lock().write_all(text.as_bytes())
-}
-
-/// Text of others (names of threads, a prover's output) must not steer the terminal.
-pub(super) fn calm(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '\u{fffd}' } else { c }).collect()
+    io::stdout().lock().write_all(terminal::calm(text).as_bytes())
 }
 
 /// A wall-clock time to the second.

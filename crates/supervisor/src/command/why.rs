@@ -112,7 +112,7 @@ pub(super) fn page(record: &ExitRecord, log: &str) -> String {
     } else {
         let _ = writeln!(page, "\nlast words (all of it: {log})");
         for line in shown {
-            let _ = writeln!(page, "  {}", show::calm(line));
+            let _ = writeln!(page, "  {line}");
         }
     }
     page

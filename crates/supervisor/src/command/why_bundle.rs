@@ -60,7 +60,7 @@ pub(super) fn why(path: &Path, wanted: Option<&str>, json: bool) -> Result<(), F
     let record = ExitRecord { verdict, evidence, ..run.exit.clone().unwrap_or_else(|| unrecorded(id, run)) };
     let place = format!("runs/{id}/output.tail in the bundle");
     let page = why::page(&record, &place);
-    Ok(show::text(&show::calm(&format!("{page}\njudged again from {}: {comparison}\n", path.display())))?)
+    Ok(show::text(&format!("{page}\njudged again from {}: {comparison}\n", path.display()))?)
 }
 
 fn differ(then: &Verdict, now: &Verdict) -> bool {

@@ -54,7 +54,7 @@ pub(super) fn why(pid: i32, json: bool) -> Result<(), Failure> {
     if let Reading::Value(process) = &process {
         describe(&mut page, process);
     }
-    show::text(&show::calm(&page))?;
+    show::text(&page)?;
     if state == ProcessState::Gone {
         return Err(Failure::NotRunning(format!("there is no process {pid}")));
     }

@@ -30,8 +30,7 @@ pub mod tracking;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -43,7 +42,6 @@ use sexton_model::status::{State, SupervisorStatus};
 use sexton_model::units::Human;
 use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
-use sexton_process::ready::is_writable;
 use sexton_process::splice::Moved;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -56,6 +54,7 @@ use crate::machine::{Action, Farewell, Haste, Input, Machine};
 use crate::place::{Place, PlaceError};
 use crate::policy::{Ending, Policy};
 use crate::runs::RunError;
+use crate::terminal;
 use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
@@ -632,14 +631,9 @@ impl Daemon {
         self.live.as_ref().map(|live| live.dir.run_id())
     }
 
-    /// One line for whoever watches the terminal. One that nobody reads is dropped: it must neither block nor end the
-    /// supervisor, and the journal has it too.
+    /// One line for whoever watches the terminal; the journal has it too.
     fn say(&self, text: &str) {
-        let mut stderr = io::stderr();
-        if is_writable(stderr.as_fd()) {
-            // In one piece, and gone where the reader is.
-            let _ = stderr.write_all(format!("supervisor: {text}\n").as_bytes());
-        }
+        terminal::say(text);
     }
 
     /// One line in the journal. A journal that cannot be written is said, and stops nothing.
