@@ -160,3 +160,32 @@ fn the_control_socket_serves_runs_and_events() {
     assert!(refusal["error"].as_str().is_some_and(|error| error.contains("1999")), "{refusal}");
     place.wait_for_state(State::Ready);
 }
+
+/// A thousand records with all their last words are more than anybody wants in one answer.
+#[test]
+fn lists_are_bounded_and_have_what_fits_into_a_list() {
+    let place = Supervised::new();
+    for _ in 0..2 {
+        place.run(&["--restart", "never"], &sh("echo hello; exit 3")).wait();
+    }
+    let (_running, status) = place.run_until_ready(&[], &["sleep", "1000"]);
+    let runs: Value = place.get("/v1/runs").unwrap();
+    let runs = runs["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]["run"]["run_id"]), (3, &status.run_id.unwrap().as_str().into()));
+    let listed = &runs[1]["exit"];
+    assert_names(listed, &EXIT_RECORD);
+    assert_eq!((&listed["last_words"], &listed["evidence"]), (&"".into(), &Value::Array(Vec::new())));
+    let whole: Value = place.get(&format!("/v1/runs/{}", listed["run_id"].as_str().unwrap())).unwrap();
+    assert_eq!(whole["exit"]["last_words"], "hello\n");
+    assert!(!whole["exit"]["evidence"].as_array().unwrap().is_empty());
+
+    let some: Value = place.get("/v1/runs?limit=1").unwrap();
+    assert_eq!(some["runs"].as_array().unwrap()[..], runs[..1]);
+    let page: Value = place.get("/v1/events?after=2&limit=3").unwrap();
+    let seqs: Vec<_> = page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(seqs, [Some(3), Some(4), Some(5)]);
+    for query in ["runs?limit=0", "runs?limit=1001", "runs?limit=x", "runs?most=1", "events?limit=0", "events?from=1"] {
+        let refusal: Value = place.get(&format!("/v1/{query}")).unwrap();
+        assert!(refusal["error"].as_str().is_some_and(|error| error.contains("limit")), "{query}: {refusal}");
+    }
+}

@@ -9,10 +9,15 @@ use sexton_model::status::SupervisorStatus;
 
 /// `GET`: [`SupervisorStatus`].
 pub const STATUS: &str = "/v1/status";
-/// `GET`: [`RunList`], newest first.
+/// `GET ?limit=N`: [`RunList`], newest first, at most N of them (1 to [`LIMIT_MAX`], 100 by default).
+///
+/// A record is listed without its `last_words` and `evidence`, which are empty there: [`run_path`] has them.
 pub const RUNS: &str = "/v1/runs";
-/// `GET ?after=SEQ`: [`EventList`], oldest first.
+/// `GET ?after=SEQ&limit=N`: [`EventList`], oldest first, at most N of those after number SEQ (1 to [`LIMIT_MAX`], which is
+/// the default). The next page is after the last one's `seq`; an empty page is the end.
 pub const EVENTS: &str = "/v1/events";
+/// Most runs or events in one answer.
+pub const LIMIT_MAX: usize = 1000;
 /// `POST`: stops the prover and keeps it down. 202 [`SupervisorStatus`].
 pub const STOP: &str = "/v1/stop";
 /// `POST`: starts it when it is down (`stopped`, `failed`, `backing_off`). 202 [`SupervisorStatus`].
@@ -38,7 +43,7 @@ pub struct RunEntry {
     pub exit: Option<ExitRecord>,
 }
 
-/// Runs, newest first.
+/// Runs, newest first. See [`RUNS`] for what is left out of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunList {
     /// [`sexton_model::SCHEMA_VERSION`].

@@ -68,12 +68,12 @@ fn ends_with_newline(path: &Path) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// The events from number `from` on, oldest first. Lines that are not events are passed over.
+/// The first `most` events from number `from` on, oldest first. Lines that are not events are passed over.
 ///
 /// # Errors
 /// Where the file is there and cannot be read.
-pub fn read(path: &Path, from: u64) -> io::Result<Vec<Event>> {
-    Ok(events(path)?.filter(|event| event.seq >= from).collect())
+pub fn read(path: &Path, from: u64, most: usize) -> io::Result<Vec<Event>> {
+    Ok(events(path)?.filter(|event| event.seq >= from).take(most).collect())
 }
 
 /// All events one by one, oldest first: a journal may be larger than what we want in memory. Lines that are not events
@@ -107,9 +107,10 @@ mod tests {
 
         let mut journal = Journal::open(&path).unwrap();
         journal.append(EventKind::SupervisorStarted, None, json!({})).unwrap();
-        let seqs: Vec<u64> = read(&path, 0).unwrap().iter().map(|event| event.seq).collect();
+        let seqs: Vec<u64> = read(&path, 0, 10).unwrap().iter().map(|event| event.seq).collect();
         assert_eq!(seqs, [0, 1, 2]);
-        let ended = &read(&path, 1).unwrap()[0];
+        let page = read(&path, 1, 1).unwrap();
+        let [ended] = &page[..] else { panic!("{page:?}") };
         assert_eq!(
             (ended.run_id.as_deref(), ended.details["cause"].as_str()),
             (Some("r1"), Some("clean_exit"))

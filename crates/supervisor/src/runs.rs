@@ -201,22 +201,47 @@ pub struct Newest {
     pub unreadable: Vec<RunError>,
 }
 
-/// The newest `most` runs. A folder without a record is a start that was cut off before anything ran: it is no run.
+/// How much of each run is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it.
+    Whole,
+    /// What fits into a list: no last words, no evidence.
+    Listed,
+}
+
+/// The newest `most` runs, whole. A folder without a record is a start that was cut off before anything ran: it is no run.
 ///
 /// # Errors
 /// Where the folder cannot be listed.
 pub fn newest(runs: &Path, most: usize) -> Result<Newest, RunError> {
+    newest_in(runs, most, Detail::Whole)
+}
+
+/// As [`newest`], in the `detail` that is wanted; no more than that is held of all but one at a time.
+///
+/// # Errors
+/// As [`newest`].
+pub fn newest_in(runs: &Path, most: usize, detail: Detail) -> Result<Newest, RunError> {
     let mut newest = Newest::default();
     for dir in list(runs)?.into_iter().rev() {
         if newest.entries.len() == most {
             break;
         }
         match entry(&dir) {
-            Ok(entry) => newest.entries.extend(entry),
+            Ok(entry) => newest.entries.extend(entry.map(|entry| cut(entry, detail))),
             Err(error) => newest.unreadable.push(error),
         }
     }
     Ok(newest)
+}
+
+fn cut(mut entry: RunEntry, detail: Detail) -> RunEntry {
+    if let Some(exit) = entry.exit.as_mut().filter(|_| detail == Detail::Listed) {
+        exit.last_words = String::new();
+        exit.evidence = Vec::new();
+    }
+    entry
 }
 
 /// One run with its ending.

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path as UrlPath, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use sexton_control::prover::Refusal;
-use sexton_control::supervisor::{self as routes, EventList, RunList};
+use sexton_control::supervisor::{self as routes, EventList, LIMIT_MAX, RunList};
 use sexton_model::SCHEMA_VERSION;
 use sexton_model::status::SupervisorStatus;
 use tokio::net::UnixListener;
@@ -21,10 +22,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::metrics::{self, Counters, OwnProcess};
 use super::{Command, Request};
 use crate::place::Place;
+use crate::runs::Detail;
 use crate::{journal, runs};
 
-/// How many runs one answer lists.
-const RUNS_MAX: usize = 1000;
+/// How many runs one answer lists where nobody says how many.
+const RUNS_BY_DEFAULT: usize = 100;
 
 /// What the handlers need.
 #[derive(Debug)]
@@ -102,11 +104,26 @@ async fn command(State(shared): Context, command: Command) -> Response {
     }
 }
 
-async fn list(State(shared): Context) -> Response {
-    match runs::newest(&shared.place.runs_dir(), RUNS_MAX) {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunsQuery {
+    limit: Option<usize>,
+}
+
+async fn list(State(shared): Context, query: Result<Query<RunsQuery>, QueryRejection>) -> Response {
+    let limit = query.ok().and_then(|Query(query)| limit(query.limit, RUNS_BY_DEFAULT));
+    let Some(limit) = limit else {
+        return refuse(StatusCode::BAD_REQUEST, format!("the only parameter is limit=1..{LIMIT_MAX}"));
+    };
+    match runs::newest_in(&shared.place.runs_dir(), limit, Detail::Listed) {
         Ok(newest) => Json(RunList { schema_version: SCHEMA_VERSION, runs: newest.entries }).into_response(),
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
     }
+}
+
+/// `None` where what is asked for is out of bounds.
+fn limit(asked: Option<usize>, default: usize) -> Option<usize> {
+    Some(asked.unwrap_or(default)).filter(|limit| (1..=LIMIT_MAX).contains(limit))
 }
 
 async fn one(State(shared): Context, UrlPath(id): UrlPath<String>) -> Response {
@@ -128,16 +145,16 @@ async fn one(State(shared): Context, UrlPath(id): UrlPath<String>) -> Response {
 struct EventsQuery {
     /// Events with a higher number only.
     after: Option<u64>,
+    limit: Option<usize>,
 }
 
-async fn events(
-    State(shared): Context,
-    query: Result<Query<EventsQuery>, axum::extract::rejection::QueryRejection>,
-) -> Response {
-    let Ok(Query(query)) = query else {
-        return refuse(StatusCode::BAD_REQUEST, "the only parameter is after=NUMBER");
+async fn events(State(shared): Context, query: Result<Query<EventsQuery>, QueryRejection>) -> Response {
+    let query = query.ok().and_then(|Query(query)| Some((query.after, limit(query.limit, LIMIT_MAX)?)));
+    let Some((after, limit)) = query else {
+        let known = format!("the only parameters are after=NUMBER and limit=1..{LIMIT_MAX}");
+        return refuse(StatusCode::BAD_REQUEST, known);
     };
-    match journal::read(&shared.place.journal(), query.after.map_or(0, |after| after.saturating_add(1))) {
+    match journal::read(&shared.place.journal(), after.map_or(0, |after| after.saturating_add(1)), limit) {
         Ok(events) => Json(EventList { schema_version: SCHEMA_VERSION, events }).into_response(),
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
     }
