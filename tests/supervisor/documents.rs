@@ -23,7 +23,7 @@ fn assert_names(document: &Value, names: &[(&str, &str)]) {
     }
 }
 
-const EXIT_RECORD: [(&str, &str); 24] = [
+const EXIT_RECORD: [(&str, &str); 25] = [
     ("schema_version", "number"),
     ("run_id", "string"),
     ("command", "array"),
@@ -48,6 +48,7 @@ const EXIT_RECORD: [(&str, &str); 24] = [
     ("in_flight", "array"),
     ("last_words", "string"),
     ("last_words_truncated", "bool"),
+    ("output_dropped_bytes", "number"),
 ];
 
 const STATUS: [(&str, &str); 12] = [
@@ -184,7 +185,9 @@ fn lists_are_bounded_and_have_what_fits_into_a_list() {
     let page: Value = place.get("/v1/events?after=2&limit=3").unwrap();
     let seqs: Vec<_> = page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64()).collect();
     assert_eq!(seqs, [Some(3), Some(4), Some(5)]);
-    for query in ["runs?limit=0", "runs?limit=1001", "runs?limit=x", "runs?most=1", "events?limit=0", "events?from=1"] {
+    for query in
+        ["runs?limit=0", "runs?limit=1001", "runs?limit=x", "runs?most=1", "events?limit=0", "events?from=1"]
+    {
         let refusal: Value = place.get(&format!("/v1/{query}")).unwrap();
         assert!(refusal["error"].as_str().is_some_and(|error| error.contains("limit")), "{query}: {refusal}");
     }

@@ -69,6 +69,7 @@ fn a_full_disk_stops_no_prover() {
     assert_eq!(running.wait().code, Some(5), "the status is true all the same");
     let said = fs::read_to_string(place.folder().join("inside.stderr")).unwrap();
     assert!(said.contains("exited with 5"), "{said}");
+    assert!(said.contains("of the prover's output are lost"), "{said}");
 }
 
 #[test]

@@ -68,4 +68,24 @@ pub struct ExitRecord {
     pub last_words: String,
     /// Whether there was more output before.
     pub last_words_truncated: bool,
+    /// Output that is in no file: the disk was full, or the log at its bound. Bytes; 0 in records of versions that did not
+    /// tell.
+    #[serde(default)]
+    pub output_dropped_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_version_that_did_not_tell_of_lost_output_is_read() {
+        let old = r#"{"schema_version":1,"run_id":"r","command":["true"],"pid":7,"exe_sha256":null,
+            "started_at":"2026-01-01T00:00:00Z","ended_at":"2026-01-01T00:00:01Z","duration_seconds":1.0,
+            "wait":{"kind":"exited","code":0,"signal":null,"core":false},
+            "verdict":{"cause":"clean_exit","level":null,"confidence":"certain","summary":"it ended by itself"},
+            "evidence":[],"resources":{"max_rss_bytes":null,"cgroup_peak_bytes":null,"user_seconds":null,
+            "system_seconds":null},"in_flight":[],"last_words":"","last_words_truncated":false}"#;
+        assert_eq!(serde_json::from_str::<ExitRecord>(old).unwrap().output_dropped_bytes, 0);
+    }
 }

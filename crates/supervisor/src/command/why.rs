@@ -97,6 +97,12 @@ pub(super) fn page(record: &ExitRecord, log: &str) -> String {
         let rss = used.max_rss_bytes.map(|rss| format!(", {} at most", Bytes(rss))).unwrap_or_default();
         line("used", format!("{user:.2} s user, {system:.2} s system{rss}"));
     }
+    if record.output_dropped_bytes > 0 {
+        line(
+            "lost",
+            format!("{} of its output, which the log did not take", Bytes(record.output_dropped_bytes)),
+        );
+    }
     let runbook = runbook::path(verdict.cause);
     line("runbook", format!("{runbook} (supervisor why {} --runbook)", record.run_id));
     let _ = writeln!(page, "\nevidence");

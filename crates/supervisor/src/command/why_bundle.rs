@@ -118,6 +118,7 @@ fn unrecorded(id: &str, run: &BundledRun) -> ExitRecord {
         in_flight: Vec::new(),
         last_words: words,
         last_words_truncated: false,
+        output_dropped_bytes: 0,
     }
 }
 

@@ -187,6 +187,7 @@ pub fn exit_record(dir: &RunDir, run: &RunRecord, wait: Option<&WaitRecord<'_>>,
         in_flight: Vec::new(),
         last_words,
         last_words_truncated,
+        output_dropped_bytes: wait.map_or(0, |wait| wait.output_dropped_bytes),
     };
     Ending { record, members_killed }
 }

@@ -39,7 +39,7 @@ use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::status::{State, SupervisorStatus};
-use sexton_model::units::Human;
+use sexton_model::units::{Bytes, Human};
 use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::splice::Moved;
@@ -603,6 +603,10 @@ impl Daemon {
         } else {
             let after = Human(Duration::from_secs_f64(record.duration_seconds));
             self.say(&format!("prover {} after {after}: {}", record.wait, record.verdict.summary));
+        }
+        if record.output_dropped_bytes > 0 {
+            let lost = Bytes(record.output_dropped_bytes);
+            self.say(&format!("{lost} of the prover's output are lost: the log did not take them"));
         }
         self.last_exit = Some(record);
         self.reason = None;
