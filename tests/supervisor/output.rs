@@ -147,6 +147,29 @@ fn nothing_that_a_prover_chose_steers_the_operators_terminal() {
     assert_eq!(place.command(&["why", "--json"]).json()["command"][0], hostile);
 }
 
+/// Other programs of the user have used up inotify: here there is none at all.
+#[test]
+fn output_is_passed_on_also_where_no_file_can_be_watched() {
+    let place = Supervised::new();
+    let none = "echo 0 >/proc/sys/user/max_inotify_instances";
+    let may = Command::new("unshare").args(["-Ur", "sh", "-c", none]).output();
+    if !may.as_ref().is_ok_and(|output| output.status.success()) {
+        return Skip::because("a user namespace of our own", format!("{may:?}")).report();
+    }
+    let exec = format!("{none} && exec \"$@\"");
+    let prefix = ["unshare", "-Ur", "sh", "-c", &exec, "sh"].map(str::to_owned);
+    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+    let gate = Gate::new(place.folder(), "gate");
+    let script = format!("echo living; read x < {}; exit 3", gate.path());
+    let running = place.run_through(&prefix, &flags, &sh(&script));
+    for run in 1..=2 {
+        let passed_on = || running.stdout() == "living\n".repeat(run);
+        wait_until(DEADLINE, "the output of a prover that lives", passed_on);
+        gate.open();
+    }
+    assert_eq!(running.stderr().matches("cannot watch").count(), 1, "{}", running.stderr());
+}
+
 #[test]
 fn a_closed_standard_output_stops_nothing() {
     let place = Supervised::new();

@@ -13,11 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sexton_model::units::Human;
 use sexton_process::ready::{self, Slot};
 use sexton_process::watch::Watch;
 
+use crate::terminal;
+
 /// How long [`Relay::finish`] waits for a slow reader.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often a log is read that cannot be watched: inotify has its limits, which other programs may have used up.
+const UNWATCHED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The thread that follows the logs of one run after the other.
 #[derive(Debug)]
@@ -51,10 +57,11 @@ impl Relay {
         let (sender, done) = mpsc::channel();
         let seen = Arc::clone(&complete);
         std::thread::Builder::new().name("relay".to_owned()).stack_size(128 << 10).spawn(move || {
+            let mut watches = Watches::default();
             for (log, number) in received.iter().zip(0..) {
                 let is_complete = || seen.load(Ordering::Acquire) > number;
                 // A closed standard output ends the relaying; the logs go on.
-                if follow(&log, &woken, is_complete).is_err() {
+                if follow(&log, watches.of(&log.path), &woken, is_complete).is_err() {
                     break;
                 }
             }
@@ -86,13 +93,36 @@ impl Relay {
     }
 }
 
-/// Passes one log on until it is complete. One that cannot be read is passed over.
+/// Watches logs, and says the first time that it cannot.
+#[derive(Debug, Default)]
+struct Watches {
+    said: bool,
+}
+
+impl Watches {
+    fn of(&mut self, log: &Path) -> Option<Watch> {
+        let watch = Watch::writes(log);
+        if let Err(error) = &watch
+            && !std::mem::replace(&mut self.said, true)
+        {
+            let every = Human(UNWATCHED_INTERVAL);
+            terminal::say(&format!("cannot watch {}: {error}: read every {every} instead", log.display()));
+        }
+        watch.ok()
+    }
+}
+
+/// Passes one log on until it is complete. One that cannot be read is passed over. `watch` is older than the first
+/// reading, so that no write falls in between.
 ///
 /// # Errors
 /// Standard output's.
-fn follow(log: &Log, mut woken: &UnixStream, is_complete: impl Fn() -> bool) -> io::Result<()> {
-    // Watched before it is read, so that no write falls in between.
-    let Ok(watch) = Watch::writes(&log.path) else { return Ok(()) };
+fn follow(
+    log: &Log,
+    watch: Option<Watch>,
+    mut woken: &UnixStream,
+    is_complete: impl Fn() -> bool,
+) -> io::Result<()> {
     let Ok(mut file) = File::open(&log.path) else { return Ok(()) };
     if file.seek(SeekFrom::Start(log.from)).is_err() {
         return Ok(());
@@ -109,9 +139,11 @@ fn follow(log: &Log, mut woken: &UnixStream, is_complete: impl Fn() -> bool) -> 
         if complete {
             return Ok(());
         }
-        let mut slots = [Slot::new(Some(watch.as_fd())), Slot::new(Some(woken.as_fd()))];
-        ready::wait(&mut slots, None)?;
-        watch.clear()?;
+        let mut slots = [Slot::new(watch.as_ref().map(AsFd::as_fd)), Slot::new(Some(woken.as_fd()))];
+        ready::wait(&mut slots, watch.is_none().then_some(UNWATCHED_INTERVAL))?;
+        if let Some(watch) = &watch {
+            watch.clear()?;
+        }
         // Only its arrival counts.
         while matches!(woken.read(&mut buffer), Ok(1..)) {}
     }
