@@ -123,6 +123,40 @@ fn shutdown_ends_both_and_says_so() {
     assert!(!place.control_socket().exists());
 }
 
+/// It stops to listen before it ends: here it waits for the reader of its output meanwhile.
+#[test]
+fn after_a_shutdown_the_next_supervisor_is_not_refused() {
+    let place = Supervised::new();
+    let script = "head -c 300000 /dev/zero; touch written; exec sleep 1000";
+    let mut first = place.run_with(&[], &sh(script), |command| {
+        command.stdout(std::process::Stdio::piped()).current_dir(place.folder());
+    });
+    place.wait_until_ready(&mut first);
+    wait_until(DEADLINE, "more output than a pipe holds", || place.folder().join("written").exists());
+    let ended = place.command(&["shutdown"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!first.is_alive(), "it has left");
+    assert_eq!(place.run(&["--restart", "never"], &sh("exit 4")).wait().code, Some(4));
+}
+
+/// Whether a supervisor is there is not known where its socket may not be used.
+#[test]
+fn a_client_that_cannot_ask_does_not_say_that_the_supervisor_has_left() {
+    let place = Supervised::new();
+    let (mut running, _) = place.run_until_ready(&["--stop-timeout", "1h"], &sh(IGNORES_TERM));
+    wait_until_armed(&place);
+    let stop = place.spawn(&["stop"], |_| {});
+    place.wait_for_state(State::Stopping);
+    // A symbolic link to itself: ELOOP for everybody, root too. In one step, so that it is never absent.
+    let (socket, link) = (place.control_socket(), place.folder().join("link"));
+    std::os::unix::fs::symlink(&socket, &link).unwrap();
+    std::fs::rename(&link, &socket).unwrap();
+    let ended = stop.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("cannot talk to"), "{ended:?}");
+    assert!(running.is_alive());
+}
+
 #[test]
 fn shutdown_of_a_supervisor_that_waits_is_answered() {
     for _ in 0..5 {

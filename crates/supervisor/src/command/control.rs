@@ -1,16 +1,19 @@
 //! `supervisor stop | start | restart | shutdown`
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::time::Duration;
 
 use sexton_control::client::ClientError;
 use sexton_control::supervisor as routes;
 use sexton_model::status::{State, SupervisorStatus};
 use sexton_model::units::Human;
+use sexton_process::Pidfd;
+use tokio::net::UnixStream;
 use tokio::time::Instant;
 
 use super::status::{client, not_running};
 use super::{Failure, duration, show};
+use crate::daemon::locks;
 use crate::place::Place;
 
 /// How often the state is asked for while waiting.
@@ -43,26 +46,39 @@ fn last_exit(status: &SupervisorStatus) -> String {
     status.last_exit.as_ref().map(|exit| format!(": the prover {}", exit.wait)).unwrap_or_default()
 }
 
-/// Asks until `done`; `None` where the supervisor is gone.
+/// Whether the supervisor may just have left in the middle of its answer: whoever asks again finds out.
+fn broke_off(error: &ClientError) -> bool {
+    match error {
+        ClientError::Http(..) => true,
+        ClientError::Io(_, error) => {
+            matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+        }
+        _ => false,
+    }
+}
+
+/// Asks until `done`; `None` where nobody listens any more.
 async fn wait(
     place: &Place,
     timeout: Duration,
     done: impl Fn(&SupervisorStatus) -> bool,
 ) -> Result<Option<SupervisorStatus>, Failure> {
     let (begun, progress) = (Instant::now(), std::io::stderr().is_terminal());
+    let mut state = None;
     loop {
         match client(place).get::<SupervisorStatus>(routes::STATUS).await {
             Ok(status) if done(&status) => break Ok(Some(status)),
-            Ok(status) if begun.elapsed() >= timeout => {
-                let after = Human(timeout);
-                break Err(Failure::NotInTime(format!("still {} after {after}; it goes on", status.state)));
-            }
-            Ok(status) if progress => {
-                eprint!("\r\x1b[K{} for {:.0} s", status.state, begun.elapsed().as_secs_f64());
-            }
-            Ok(_) => {}
-            Err(ClientError::NotRunning(_) | ClientError::Http(..) | ClientError::Io(..)) => break Ok(None),
+            Ok(status) => state = Some(status.state),
+            Err(ClientError::NotRunning(_)) => break Ok(None),
+            Err(error) if broke_off(&error) => {}
             Err(error) => break Err(error.into()),
+        }
+        let waiting = state.map_or("leaving".to_owned(), |state| state.to_string());
+        if begun.elapsed() >= timeout {
+            break Err(not_in_time(&waiting, timeout));
+        }
+        if progress {
+            eprint!("\r\x1b[K{waiting} for {:.0} s", begun.elapsed().as_secs_f64());
         }
         tokio::time::sleep(ASK_INTERVAL).await;
     }
@@ -71,6 +87,10 @@ async fn wait(
             eprint!("\r\x1b[K");
         }
     })
+}
+
+fn not_in_time(what: &str, timeout: Duration) -> Failure {
+    Failure::NotInTime(format!("still {what} after {}; it goes on", Human(timeout)))
 }
 
 pub(super) async fn stop(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
@@ -114,9 +134,33 @@ pub(super) async fn restart(place: &Place, args: &WaitArgs, json: bool) -> Resul
 }
 
 pub(super) async fn shutdown(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let listener = listener(place).await;
     let status = post(place, routes::SHUTDOWN).await?;
-    match wait(place, args.timeout, |_| false).await? {
-        None => report(&status, json, "the supervisor has left"),
-        Some(_) => Ok(()),
+    wait(place, args.timeout, |_| false).await?;
+    // It stops to listen first, and only its end frees the place for the next one.
+    let left = args.timeout.saturating_sub(begun.elapsed());
+    let gone = tokio::time::timeout(left, end_of(place, listener, status.supervisor_pid)).await;
+    gone.map_err(|_| not_in_time("leaving", args.timeout))?;
+    report(&status, json, "the supervisor has left")
+}
+
+/// Who listens on the control socket, as a PID of our own namespace, with a handle on it.
+async fn listener(place: &Place) -> Option<(i32, Pidfd)> {
+    let connection = UnixStream::connect(place.control_socket()).await.ok()?;
+    let pid = connection.peer_cred().ok()?.pid().filter(|pid| *pid > 0)?;
+    Some((pid, Pidfd::open(pid).ok()?))
+}
+
+/// Returns when the supervisor that called itself `pid` has ended. Where its process is not the `listener` that was seen
+/// before it answered (another PID namespace, say), its locks have to tell.
+async fn end_of(place: &Place, listener: Option<(i32, Pidfd)>, pid: i32) {
+    let process = listener.filter(|(listener, _)| *listener == pid).map(|(_, pidfd)| pidfd);
+    let is_there = || match &process {
+        Some(pidfd) => !pidfd.has_ended().unwrap_or(true),
+        None => locks::are_held(place),
+    };
+    while is_there() {
+        tokio::time::sleep(ASK_INTERVAL).await;
     }
 }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`link`] | the connection to the keeper |
 //! | [`live`] | the living run, and the endings of runs |
+//! | [`locks`] | one supervisor for a place |
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
 //! | [`signal_trace`] | who sent SIGKILL, where that is traced |
@@ -20,6 +21,7 @@ pub mod executable;
 pub mod judging;
 pub mod link;
 pub mod live;
+pub mod locks;
 pub mod metrics;
 pub mod probe;
 pub mod relay;
@@ -187,7 +189,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     // Before the first file is made. The prover gets back what was set.
     let umask = sexton_process::make_files_private();
     settings.place.create()?;
-    let locks = start::lock(&settings.place)?;
+    let locks = locks::take(&settings.place)?;
     sexton_process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
     let mut signals = Signals::new().map_err(failed("cannot handle signals"))?;
     let path = settings.place.journal();

@@ -1,8 +1,7 @@
 //! Making a run, and taking over what an earlier supervisor left.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
@@ -23,39 +22,11 @@ use super::{Daemon, DaemonError, failed};
 use crate::keeper::wait_file::{StartError, WaitRecord};
 use crate::keeper::wire::{FromKeeper, Phase, SpawnRequest, ToKeeper};
 use crate::machine::{Input, Machine};
-use crate::place::{Place, PlaceError};
 use crate::policy::Ending;
 use crate::runs::{self, RunDir};
 
 /// How long a keeper that closed its connection may take to be gone.
 const KEEPER_DEATH_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Takes both locks of a place: one supervisor for a runtime folder, and one for a state folder.
-pub(super) fn lock(place: &Place) -> Result<[File; 2], DaemonError> {
-    let lock = |folder: &Path| {
-        let path = folder.join("supervisor.lock");
-        let unusable =
-            |error: std::io::Error| PlaceError::Folder { path: folder.to_owned(), reason: error.to_string() };
-        let open = File::options().create(true).read(true).write(true).truncate(false).open(path);
-        let mut file = open.map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                let _ = file.read_to_string(&mut pid);
-                return Err(DaemonError::AlreadyRuns {
-                    name: place.name.clone(),
-                    pid: pid.trim().parse().ok(),
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(failed("cannot lock")(error)),
-        }
-        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        written.map_err(unusable)?;
-        Ok(file)
-    };
-    Ok([lock(&place.runtime_dir)?, lock(&place.state_dir)?])
-}
 
 /// Why a launch came to nothing.
 enum LaunchError {
