@@ -157,6 +157,34 @@ fn a_client_that_cannot_ask_does_not_say_that_the_supervisor_has_left() {
     assert!(running.is_alive());
 }
 
+/// What a prover has started is not stopped with it, and holds what it holds: that is said, by everyone who is asked.
+#[test]
+fn whoever_stops_a_prover_is_told_what_goes_on() {
+    // Its own session: only to be found as an orphan of the keeper's.
+    const LEAVES_A_WORKER: &str =
+        "setsid sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done; echo armed; wait";
+    let place = Supervised::new();
+    let (running, _) = place.run_until_ready(&[], &sh(LEAVES_A_WORKER));
+    wait_until_armed(&place);
+    let stopped = place.command(&["stop"]);
+    assert!(stopped.stdout.contains("; these go on: sleep (pid "), "{stopped:?}");
+    let status = place.wait_for_state(State::Stopped);
+    let [worker] = &status.descendants[..] else { panic!("{status:?}") };
+    assert!(place.living().contains(&worker.pid) && worker.name == "sleep", "{worker:?}");
+    assert!(running.stderr().contains(&format!("these go on: {worker}")), "{}", running.stderr());
+    let events = place.command(&["events", "--kind", "descendants_left", "--json"]).json();
+    assert_eq!(events["descendants"][0]["pid"], worker.pid);
+
+    place.kill(worker.pid);
+    wait_until(DEADLINE, "the worker's end", || !place.living().contains(&worker.pid));
+    assert_eq!(place.command(&["start"]).code, Some(0));
+    place.wait_for_status("nothing left over", |status| status.descendants.is_empty());
+    wait_until_armed(&place);
+    let left = place.command(&["shutdown", "--json"]).json();
+    assert_eq!(left["descendants"][0]["name"], "sleep", "{left}");
+    assert_eq!(running.wait().code, Some(0));
+}
+
 #[test]
 fn shutdown_of_a_supervisor_that_waits_is_answered() {
     for _ in 0..5 {

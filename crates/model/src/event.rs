@@ -38,6 +38,8 @@ pub enum EventKind {
     WrapperOutlivesProver,
     /// The run sleeps in a cgroup that is out of memory and must not kill (or does so no more); `stalled`.
     StalledUnderOom,
+    /// A run ended, and processes that it started go on; `descendants`, each with `pid` and `name`.
+    DescendantsLeft,
     /// The keeper is gone; the supervisor is the parent now.
     KeeperLost,
     /// A kind that this version does not know (written by a newer one).

@@ -40,6 +40,22 @@ impl std::fmt::Display for State {
     }
 }
 
+/// A process that its run has left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descendant {
+    /// PID.
+    pub pid: i32,
+    /// Name of up to 15 bytes that it gave itself, lossy UTF-8.
+    pub name: String,
+}
+
+impl std::fmt::Display for Descendant {
+    /// `sleep (pid 7)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (pid {})", self.name, self.pid)
+    }
+}
+
 /// `supervisor status --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupervisorStatus {
@@ -77,6 +93,9 @@ pub struct SupervisorStatus {
     pub gate: Option<serde_json::Value>,
     /// How the last run ended.
     pub last_exit: Option<ExitRecord>,
+    /// Processes that an ended run has left behind and that go on, as of the last change. At most 32 are named.
+    #[serde(default)]
+    pub descendants: Vec<Descendant>,
     /// The prover's Unix socket, as handed to it.
     pub prover_socket: Option<String>,
 }

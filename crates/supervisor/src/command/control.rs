@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sexton_control::client::ClientError;
 use sexton_control::supervisor as routes;
-use sexton_model::status::{State, SupervisorStatus};
+use sexton_model::event::{Event, EventKind};
+use sexton_model::status::{Descendant, State, SupervisorStatus};
 use sexton_model::units::Human;
 use sexton_process::Pidfd;
 use tokio::net::UnixStream;
@@ -13,7 +14,9 @@ use tokio::time::Instant;
 
 use super::status::{client, not_running};
 use super::{Failure, duration, show};
+use crate::daemon::descendants::named;
 use crate::daemon::locks;
+use crate::journal;
 use crate::place::Place;
 
 /// How often the state is asked for while waiting.
@@ -44,6 +47,20 @@ fn report(status: &SupervisorStatus, json: bool, text: &str) -> Result<(), Failu
 
 fn last_exit(status: &SupervisorStatus) -> String {
     status.last_exit.as_ref().map(|exit| format!(": the prover {}", exit.wait)).unwrap_or_default()
+}
+
+fn left_behind(descendants: &[Descendant]) -> String {
+    if descendants.is_empty() { String::new() } else { format!("; these go on: {}", named(descendants)) }
+}
+
+/// What the journal says that a run has left behind. A journal that cannot be read says nothing.
+fn left_at_the_end(place: &Place, run_id: Option<&str>) -> Vec<Descendant> {
+    let is_it = |event: &Event| {
+        event.kind == EventKind::DescendantsLeft && run_id.is_some() && event.run_id.as_deref() == run_id
+    };
+    let event = journal::events(&place.journal()).ok().and_then(|mut events| events.find(is_it));
+    let left = event.and_then(|mut event| event.details.remove("descendants"));
+    left.and_then(|left| serde_json::from_value(left).ok()).unwrap_or_default()
 }
 
 /// Whether the supervisor may just have left in the middle of its answer: whoever asks again finds out.
@@ -97,7 +114,8 @@ pub(super) async fn stop(place: &Place, args: &WaitArgs, json: bool) -> Result<(
     post(place, routes::STOP).await?;
     match wait(place, args.timeout, |status| status.state != State::Stopping).await? {
         Some(status) if status.state == State::Stopped => {
-            report(&status, json, &format!("stopped{}", last_exit(&status)))
+            let left = left_behind(&status.descendants);
+            report(&status, json, &format!("stopped{}{left}", last_exit(&status)))
         }
         Some(status) => {
             Err(Failure::Failed(format!("the prover is {} again: somebody started it", status.state)))
@@ -136,13 +154,16 @@ pub(super) async fn restart(place: &Place, args: &WaitArgs, json: bool) -> Resul
 pub(super) async fn shutdown(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
     let begun = Instant::now();
     let listener = listener(place).await;
-    let status = post(place, routes::SHUTDOWN).await?;
+    let mut status = post(place, routes::SHUTDOWN).await?;
     wait(place, args.timeout, |_| false).await?;
     // It stops to listen first, and only its end frees the place for the next one.
     let left = args.timeout.saturating_sub(begun.elapsed());
     let gone = tokio::time::timeout(left, end_of(place, listener, status.supervisor_pid)).await;
     gone.map_err(|_| not_in_time("leaving", args.timeout))?;
-    report(&status, json, "the supervisor has left")
+    // Its answer was given before the prover's end.
+    status.descendants.extend(left_at_the_end(place, status.run_id.as_deref()));
+    let left = left_behind(&status.descendants);
+    report(&status, json, &format!("the supervisor has left{left}"))
 }
 
 /// Who listens on the control socket, as a PID of our own namespace, with a handle on it.

@@ -11,6 +11,7 @@ use sexton_model::status::SupervisorStatus;
 use sexton_model::units::Human;
 
 use super::{Failure, show};
+use crate::daemon::descendants::named;
 use crate::place::Place;
 use crate::runs;
 
@@ -75,6 +76,9 @@ fn page(status: &SupervisorStatus) -> String {
         line("next start", show::time(at));
     }
     line("restarts", status.restarts.to_string());
+    if !status.descendants.is_empty() {
+        line("left over", named(&status.descendants));
+    }
     let keeper = status.keeper_pid.map_or("none".to_owned(), |pid| format!("pid {pid}"));
     line("processes", format!("supervisor pid {}, keeper {keeper}", status.supervisor_pid));
     if let Some(exit) = &status.last_exit {

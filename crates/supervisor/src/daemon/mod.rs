@@ -9,6 +9,7 @@
 //! | [`locks`] | one supervisor for a place |
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
+//! | [`descendants`] | what goes on after its run ended |
 //! | [`signal_trace`] | who sent SIGKILL, where that is traced |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
 //! | [`probe`] | asks a starting prover whether it is ready |
@@ -17,6 +18,7 @@
 //! | [`metrics`] | `/metrics`, and what it counts |
 //! | [`executable`] | what a run executes, with its hash |
 
+pub mod descendants;
 pub mod executable;
 pub mod judging;
 pub mod link;
@@ -40,7 +42,7 @@ use serde_json::{Value, json};
 use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
-use sexton_model::status::{State, SupervisorStatus};
+use sexton_model::status::{Descendant, State, SupervisorStatus};
 use sexton_model::units::{Bytes, Human};
 use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
@@ -164,6 +166,8 @@ pub struct Daemon {
     /// Passes the prover's output on; absent where no thread could be made for it.
     relay: Option<Relay>,
     last_exit: Option<ExitRecord>,
+    /// What ended runs have left behind and was there still when that was last looked at.
+    descendants: Vec<Descendant>,
     signal_trace: SignalTrace,
     hasher: Hasher,
     serial: u32,
@@ -290,6 +294,7 @@ impl Daemon {
             drain: None,
             gate: None,
             last_exit: None,
+            descendants: Vec::new(),
             prover_socket: None,
         });
         Self {
@@ -300,6 +305,7 @@ impl Daemon {
             live: None,
             relay: Relay::start().ok(),
             last_exit: None,
+            descendants: Vec::new(),
             signal_trace: SignalTrace::off(),
             hasher: Hasher::default(),
             serial: 0,
@@ -610,6 +616,7 @@ impl Daemon {
             let lost = Bytes(record.output_dropped_bytes);
             self.say(&format!("{lost} of the prover's output are lost: the log did not take them"));
         }
+        self.name_descendants(&record.run_id);
         self.last_exit = Some(record);
         self.reason = None;
         ending
@@ -651,6 +658,7 @@ impl Daemon {
     }
 
     fn publish(&mut self) {
+        self.forget_ended_descendants();
         let live = self.live.as_ref();
         // A time that no calendar has is none.
         let wall =
@@ -670,6 +678,7 @@ impl Daemon {
                 .flatten(),
             budget_bytes: live.and_then(|live| live.record.budget_bytes),
             last_exit: self.last_exit.clone(),
+            descendants: self.descendants.clone(),
             prover_socket: Some(self.settings.place.prover_socket().to_string_lossy().into_owned()),
             ..self.status.borrow().clone()
         };

@@ -372,7 +372,7 @@ impl Daemon {
     }
 
     /// Our own processes: no strangers where the prover is.
-    fn own_pids(&self) -> Vec<i32> {
+    pub(super) fn own_pids(&self) -> Vec<i32> {
         let keeper = self.link.as_ref().map(|link| link.state.keeper_pid);
         keeper.into_iter().chain([std::process::id() as i32]).collect()
     }
