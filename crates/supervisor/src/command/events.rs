@@ -80,7 +80,8 @@ fn print(line: &[u8], args: &EventsArgs, json: bool) -> Result<(), Failure> {
     }
     // As written: a kind of a newer version keeps its name.
     let raw = String::from_utf8_lossy(line);
-    Ok(if json { show::json_line(&raw)? } else { show::text(&sentence(&event, &raw))? })
+    let printed = if json { show::json_line(&raw) } else { show::text(&sentence(&event, &raw)) };
+    Ok(printed?)
 }
 
 /// `TIME KIND RUN DETAILS`.

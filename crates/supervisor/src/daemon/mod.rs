@@ -5,7 +5,8 @@
 //! | module | part |
 //! |---|---|
 //! | [`link`] | the connection to the keeper |
-//! | [`live`] | the living run, and the endings of runs |
+//! | [`live`] | the living run, and the records of those that ended |
+//! | [`endings`] | what an ending leads to |
 //! | [`locks`] | one supervisor for a place |
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
@@ -19,6 +20,7 @@
 //! | [`executable`] | what a run executes, with its hash |
 
 pub mod descendants;
+pub mod endings;
 pub mod executable;
 pub mod judging;
 pub mod link;
@@ -43,7 +45,7 @@ use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::status::{Descendant, State, SupervisorStatus};
-use sexton_model::units::{Bytes, Human};
+use sexton_model::units::Human;
 use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::splice::Moved;
@@ -56,7 +58,7 @@ use crate::keeper::wait_file::WaitRecord;
 use crate::keeper::wire::{FromKeeper, ToKeeper};
 use crate::machine::{Action, Farewell, Haste, Input, Machine};
 use crate::place::{Place, PlaceError};
-use crate::policy::{Ending, Policy};
+use crate::policy::Policy;
 use crate::runs::RunError;
 use crate::terminal;
 use executable::Hasher;
@@ -508,36 +510,6 @@ impl Daemon {
         self.say(&format!("restarting in {}", Human(delay)));
     }
 
-    /// A run has ended and nobody but us has to know any more.
-    async fn end(&mut self, wait: Option<WaitRecord<'static>>) {
-        if let Some(record) = self.conclude(wait.as_ref()) {
-            self.ended(record).await;
-        }
-    }
-
-    /// Makes the exit record of the living run, which lives no more. A record that cannot be written is still judged.
-    fn conclude(&mut self, wait: Option<&WaitRecord<'_>>) -> Option<ExitRecord> {
-        let live = self.live.take()?;
-        self.save_tracked(&live);
-        let kills = self.signal_trace.kills_of(live.pid);
-        let record = self.judged(live::finish(&live.dir, &live.record, wait, live.own_signals, kills));
-        if let Some(relay) = &self.relay {
-            relay.log_is_complete();
-        }
-        Some(record)
-    }
-
-    /// The record of a judged ending, and what else it says in the journal.
-    fn judged(&mut self, (ending, written): (live::Ending, Result<(), RunError>)) -> ExitRecord {
-        if let Err(error) = written {
-            self.say(&error.to_string());
-        }
-        for victim in ending.members_killed {
-            self.log(EventKind::MemberOomKilled, Some(&ending.record.run_id), json!({"victim": victim}));
-        }
-        ending.record
-    }
-
     /// Looks after the living run: where it is, what threads it has, whether the kernel killed one of its members.
     async fn look(&mut self) {
         self.signal_trace.take_news();
@@ -593,33 +565,6 @@ impl Daemon {
         if let Err(error) = crate::durable::write_json(&path, &live.tracker.tracked) {
             self.say(&format!("cannot write {}: {error}", path.display()));
         }
-    }
-
-    /// Notes an exit record and lets policy decide.
-    async fn ended(&mut self, record: ExitRecord) {
-        let ending = self.note_ending(record);
-        self.feed(Input::Ended(ending)).await;
-    }
-
-    fn note_ending(&mut self, record: ExitRecord) -> Ending {
-        let start_failed = record.verdict.cause == sexton_model::verdict::Cause::StartFailed;
-        let ending = Ending { code: record.wait.shell_code(), start_failed };
-        let details = json!({"wait": record.wait, "cause": record.verdict.cause, "pid": record.pid});
-        self.log(EventKind::RunEnded, Some(&record.run_id), details);
-        if start_failed {
-            self.say(record.verdict.summary.trim_start_matches("the program never ran: "));
-        } else {
-            let after = Human(Duration::from_secs_f64(record.duration_seconds));
-            self.say(&format!("prover {} after {after}: {}", record.wait, record.verdict.summary));
-        }
-        if record.output_dropped_bytes > 0 {
-            let lost = Bytes(record.output_dropped_bytes);
-            self.say(&format!("{lost} of the prover's output are lost: the log did not take them"));
-        }
-        self.name_descendants(&record.run_id);
-        self.last_exit = Some(record);
-        self.reason = None;
-        ending
     }
 
     fn signal(&mut self, number: i32, reason: &str) {
