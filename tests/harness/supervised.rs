@@ -54,6 +54,19 @@ impl Supervised {
         self.spawn(&[&["run"], flags, &["--"], command].concat(), adjust)
     }
 
+    /// As [`Self::run`], with `prefix` before the command line: programs that become the supervisor in the end.
+    #[track_caller]
+    pub fn run_through(&self, prefix: &[String], flags: &[&str], command: &[&str]) -> Running {
+        let supervisor = self.command_line(&[&["run"], flags, &["--"], command].concat());
+        let Some((first, rest)) = prefix.split_first() else { return self.start("run", supervisor, |_| {}) };
+        let mut through = Command::new(first);
+        through.args(rest).arg(supervisor.get_program()).args(supervisor.get_args());
+        supervisor.get_envs().filter(|(_, value)| value.is_none()).for_each(|(name, _)| {
+            through.env_remove(name);
+        });
+        self.start("run", through, |_| {})
+    }
+
     /// `supervisor run`, until its prover is ready.
     #[track_caller]
     pub fn run_until_ready(&self, flags: &[&str], command: &[&str]) -> (Running, SupervisorStatus) {
@@ -82,13 +95,13 @@ impl Supervised {
     /// Any command of `supervisor`, under way.
     #[track_caller]
     pub fn spawn(&self, words: &[&str], adjust: impl FnOnce(&mut Command)) -> Running {
+        self.start(words[0], self.command_line(words), adjust)
+    }
+
+    #[track_caller]
+    fn start(&self, name: &str, command: Command, adjust: impl FnOnce(&mut Command)) -> Running {
         let number = self.started.replace(self.started.get() + 1);
-        Running::start(
-            self.command_line(words),
-            self.folders.path(),
-            &format!("{number:03}-{}", words[0]),
-            adjust,
-        )
+        Running::start(command, self.folders.path(), &format!("{number:03}-{name}"), adjust)
     }
 
     /// The command line of any command of `supervisor`. What `words` says about the place replaces what is said here.
