@@ -30,6 +30,23 @@ impl V1Cgroup {
         Ok(Self { path })
     }
 
+    /// Makes one below it, which must be dropped first.
+    ///
+    /// # Errors
+    /// [`Skip`] where the tree cannot be written.
+    pub fn child(&self, name: &str) -> Result<Self, Skip> {
+        let path = self.path.join(name);
+        fs::create_dir(&path).map_err(|error| Skip::because(path.display(), error))?;
+        Ok(Self { path })
+    }
+
+    /// The words before a command line that is to run in it.
+    pub fn entrance(&self) -> Vec<String> {
+        let script = "echo $$ > \"$0\" && exec \"$@\"";
+        let procs = self.path.join("cgroup.procs").display().to_string();
+        ["sh", "-c", script].map(str::to_owned).into_iter().chain([procs]).collect()
+    }
+
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -13,6 +13,7 @@
 
 mod binaries;
 mod cgroup;
+pub mod deaths;
 mod fixture;
 mod folders;
 mod gate;
