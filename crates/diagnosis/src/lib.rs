@@ -6,7 +6,13 @@
 //! | module | decides |
 //! |---|---|
 //! | [`death`] | why a run ended |
+//! | [`drain`] | how far a run's memory is on its way back, and how long that will take |
+//! | [`headroom`], [`gate`], [`need`] | what a new process may take, and whether the next run fits |
 //! | [`process_state`] | whether a process lives, is on its way out, is held by someone, or is gone |
 
 pub mod death;
+pub mod drain;
+pub mod gate;
+pub mod headroom;
+pub mod need;
 pub mod process_state;

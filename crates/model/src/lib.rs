@@ -14,6 +14,10 @@
 //! | [`event`] | one line of the journal |
 //! | [`status`] | what the supervisor is doing now |
 //! | [`cgroup`] | what the memory controller says about a process' cgroup and those above it |
+//! | [`drain`] | the drain of a run: how far it is, who holds its memory, how long it will take |
+//! | [`headroom`] | what a new process may take, and the limit that binds |
+//! | [`gate`] | whether the next run may start |
+//! | [`numa`], [`process_limits`] | other bounds of a process' memory |
 //! | [`memory`] | what the kernel says about the memory of the whole host |
 //! | [`baseline`] | the counters at the start of a run, and what they gained |
 //! | [`kernel`] | what the kernel said: log records, facts in them, senders of signals |
@@ -26,12 +30,17 @@
 
 pub mod baseline;
 pub mod cgroup;
+pub mod drain;
 pub mod event;
 pub mod exit;
+pub mod gate;
+pub mod headroom;
 pub mod kernel;
 pub mod memory;
+pub mod numa;
 pub mod oomd;
 pub mod pipeline;
+pub mod process_limits;
 pub mod process_state;
 pub mod reading;
 pub mod run;
