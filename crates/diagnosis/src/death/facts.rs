@@ -40,6 +40,9 @@ pub struct Membership {
     pub baseline: Reading<CgroupBaseline>,
     /// What it said at the death, before the reap.
     pub at_death: Reading<MemoryCgroup>,
+    /// Kills that its counter had shown while the run lived on: they hit others.
+    #[serde(default)]
+    pub kills_survived: u64,
 }
 
 /// The kernel log since the run began.

@@ -100,12 +100,11 @@ impl OomKill {
         (self.killed.scope == Some(OomScope::Host)).then_some(host)
     }
 
-    /// Whether the victim may have been in the cgroup at `path`.
-    pub fn may_be_in(&self, path: &str) -> bool {
-        match self.context.as_ref().and_then(|context| context.task_memcg.as_deref()) {
-            Some(memcg) => memcg.ends_with(path.trim_end_matches('/')),
-            None => true,
-        }
+    /// Whether the lines say that the victim was in the cgroup at `path`.
+    pub fn is_in(&self, path: &str) -> bool {
+        let named = self.context.as_ref().and_then(|context| context.task_memcg.as_deref());
+        let named = named.or(self.legacy_limit.as_ref().map(|(task, _)| task.as_str()));
+        named.is_some_and(|memcg| memcg.ends_with(path.trim_end_matches('/')))
     }
 
     /// PID as the kernel numbers it, and name.

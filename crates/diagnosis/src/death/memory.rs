@@ -59,8 +59,10 @@ pub enum Answer {
 /// Kills that the counters of the run's cgroups gained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// How many.
+    /// How many that can have hit the run.
     pub kills: u64,
+    /// How many more before, which it lived through.
+    pub survived: u64,
     /// Whether nobody was in those cgroups who could have been the victim instead.
     pub exclusive: bool,
     /// The cgroup that counted.
@@ -114,8 +116,16 @@ fn still(facts: &Facts, counted: &Counted, lines: &Reading<Vec<OomKill>>) -> Ans
 pub fn line_is_missing(facts: &Facts) -> bool {
     let Reading::Value(kills) = kernel_lines::oom_kills(facts) else { return false };
     let Reading::Value(counted) = counted(facts) else { return false };
-    let named = kills.iter().filter(|kill| kill.may_be_in(&counted.path)).count() as u64;
-    named < counted.kills
+    let named = kills.iter().any(|kill| matches!(kill.victim, Victim::Run(_)));
+    counted.kills > 0 && !named && !is_all_there(facts, &counted, &kills)
+}
+
+/// Whether no line is still to come about a kill that `counted` counted. Each kill has its line, but when there are many
+/// the one before it, which names the cgroup, is left out: then the host's counter says how many lines there must be.
+fn is_all_there(facts: &Facts, counted: &Counted, kills: &[OomKill]) -> bool {
+    let in_ours = kills.iter().filter(|kill| kill.is_in(&counted.path)).count() as u64;
+    let all_of_host = facts.vmstat_oom_kills.value().is_some_and(|all| kills.len() as u64 >= *all);
+    all_of_host || in_ours >= counted.kills + counted.survived
 }
 
 /// The kernel says so itself.
@@ -130,13 +140,14 @@ fn named(facts: &Facts, kill: &OomKill) -> Answer {
 
 fn by_counter(facts: &Facts, counted: &Counted, lines: &Reading<Vec<OomKill>>) -> Answer {
     let gap = matches!(&facts.kernel_log, Reading::Value(log) if !log.whole);
+    // In another PID namespace than the kernel's first, a victim of an unknown name is the run all the same where nobody
+    // else is in its cgroup.
     if let Reading::Value(kills) = lines
         && !gap
+        && (facts.tasks.numbers_are_global || !counted.exclusive)
     {
-        // Each kill has its line, also where the long report is left out for their number.
-        let others =
-            kills.iter().filter(|kill| kill.victim == Victim::Other && kill.may_be_in(&counted.path)).count();
-        if others as u64 >= counted.kills {
+        // A line that names the run was looked for before.
+        if is_all_there(facts, counted, kills) {
             let names: Vec<String> = kills.iter().map(OomKill::words).collect();
             return Answer::Excluded {
                 because: format!(
@@ -199,6 +210,7 @@ pub fn counted(facts: &Facts) -> Reading<Counted> {
                     Some(sum) if sum.kills == 0 && one.kills > 0 => one,
                     Some(sum) => Counted {
                         kills: sum.kills + one.kills,
+                        survived: sum.survived + one.survived,
                         exclusive: sum.exclusive && one.exclusive,
                         path: sum.path,
                     },
@@ -226,7 +238,13 @@ fn gained(membership: &Membership) -> Reading<Counted> {
                 Reading::Absent => own.gained.subtree.oom_kill,
                 local => local,
             };
-            kills.map(|kills| Counted { kills, exclusive, path: own.path })
+            let survived = membership.kills_survived;
+            kills.map(|kills| Counted {
+                kills: kills.saturating_sub(survived),
+                survived,
+                exclusive,
+                path: own.path,
+            })
         })
     })
 }

@@ -65,7 +65,7 @@ pub fn judge(facts: &Facts) -> Judgement {
             let path = own.as_ref().map_or("", |own| own.path.as_str());
             let gained = own.as_ref().is_some_and(|own| own.kills > 0);
             let others = kills.iter().filter(|kill| kill.victim == kernel_lines::Victim::Other);
-            let in_ours = others.filter(|kill| gained && kill.may_be_in(path));
+            let in_ours = others.filter(|kill| gained && kill.is_in(path));
             in_ours.map(kernel_lines::OomKill::words).collect()
         }
         _ => match memory::counted(facts) {

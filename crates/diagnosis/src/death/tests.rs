@@ -67,6 +67,7 @@ fn membership(kills: u64, hits: [u64; 2], shared: bool) -> Membership {
     Membership {
         baseline: Reading::Value(CgroupBaseline::of(&cgroup(0, [0, 0]), &[PID])),
         at_death: Reading::Value(cgroup(kills, hits)),
+        kills_survived: 0,
     }
 }
 
@@ -198,7 +199,8 @@ fn a_counter_that_did_not_move_says_little_of_a_run_that_may_have() {
 #[test]
 fn unreadable_sources_are_never_a_no() {
     let mut facts = killed_run();
-    facts.memberships = vec![Membership { baseline: unreadable(), at_death: unreadable() }];
+    facts.memberships =
+        vec![Membership { baseline: unreadable(), at_death: unreadable(), kills_survived: 0 }];
     facts.kernel_log = unreadable();
     facts.vmstat_oom_kills = unreadable();
     expect(&facts, Cause::KilledUnknown, None, Confidence::Unknown);
@@ -216,8 +218,10 @@ fn unreadable_sources_are_never_a_no() {
 #[test]
 fn a_move_that_was_not_followed_leaves_the_counter_open() {
     let mut facts = killed_run();
-    facts.memberships =
-        vec![membership(0, [0, 0], false), Membership { baseline: unreadable(), at_death: unreadable() }];
+    facts.memberships = vec![
+        membership(0, [0, 0], false),
+        Membership { baseline: unreadable(), at_death: unreadable(), kills_survived: 0 },
+    ];
     facts.kernel_log = unreadable();
     facts.vmstat_oom_kills = Reading::Value(1);
     expect(&facts, Cause::OomSuspected, None, Confidence::Possible);
@@ -245,6 +249,23 @@ fn inside_a_pid_namespace_name_and_cgroup_match_with_less_confidence() {
     expect(&facts, Cause::OomOwnLimit, Some(Level::Own), Confidence::Likely);
     facts.kernel_log = log(oom(88_123, "other", Some(deep), deep));
     expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
+    // Nobody else was there to be hit.
+    facts.memberships = vec![membership(1, [1, 0], false)];
+    expect(&facts, Cause::OomOwnLimit, Some(Level::Own), Confidence::Likely);
+}
+
+#[test]
+fn kills_that_the_run_lived_through_are_no_death_of_it() {
+    let mut facts = killed_run();
+    facts.kernel_log = unreadable();
+    let survived = |kills_survived| {
+        let one = membership(2, [2, 0], false);
+        vec![Membership { kills_survived, ..one }]
+    };
+    facts.memberships = survived(2);
+    expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
+    facts.memberships = survived(1);
+    expect(&facts, Cause::OomOwnLimit, Some(Level::Own), Confidence::Likely);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::runs::RunDir;
 
 /// How often the kernel log is read again for the line of a kill that the counter has shown already: the kernel counts
 /// and kills before it prints.
-const LINE_RETRIES: u32 = 10;
+const LINE_RETRIES: u32 = 100;
 const LINE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Everything that is known of an ending. What cannot be read is unreadable in it, never left out as if it said no.

@@ -23,6 +23,7 @@ use sexton_model::kernel::LogMark;
 use sexton_model::process_state::ProcessState;
 use sexton_model::reading::Reading;
 use sexton_model::run::CgroupPath;
+use sexton_model::task::SIGKILL_BIT;
 use tokio::time::Instant;
 
 /// A young run moves and forks; an old one hardly ever does.
@@ -49,6 +50,9 @@ pub struct Stay {
     pub lines: Vec<CgroupPath>,
     /// Counters when it came.
     pub baseline: Reading<CgroupBaseline>,
+    /// OOM kills that it has lived through here, which hit others.
+    #[serde(default)]
+    pub kills_survived: u64,
 }
 
 /// `tracking.json`: what is known of a run besides its record, for whoever judges its end.
@@ -105,9 +109,8 @@ pub struct Tracker {
     /// What has been found.
     pub tracked: Tracked,
     hierarchy: Reading<MemoryHierarchy>,
-    /// OOM kills of its present cgroup: as counted at the last look, and as reported.
+    /// OOM kills of its present cgroup, as counted at the last look.
     counted_kills: u64,
-    known_kills: u64,
     stalled: bool,
     began: Instant,
     next_look: Instant,
@@ -151,7 +154,6 @@ impl Tracker {
             tracked,
             hierarchy,
             counted_kills: 0,
-            known_kills: 0,
             stalled: false,
             began: now,
             next_look: now,
@@ -199,8 +201,8 @@ impl Tracker {
         let pids: Vec<i32> = self.no_strangers().collect();
         let baseline =
             self.hierarchy.clone().map(|hierarchy| CgroupBaseline::of(&hierarchy.read(&self.files), &pids));
-        (self.counted_kills, self.known_kills) = (0, 0);
-        self.tracked.stays.push(Stay { lines, baseline });
+        self.counted_kills = 0;
+        self.tracked.stays.push(Stay { lines, baseline, kills_survived: 0 });
         found.files = Some(self.evidence_files());
         found.changed = true;
     }
@@ -219,6 +221,16 @@ impl Tracker {
         let Some((_, rest)) = stat.rsplit_once(") ") else { return true };
         let flags = rest.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
         rest.starts_with(['Z', 'X']) || flags.is_none_or(|flags| flags & PF_EXITING != 0)
+    }
+
+    /// Whether it has been told to die and has not begun: a thread in a driver may take long to see it.
+    fn is_doomed(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let pending = status.lines().filter_map(|line| {
+            let mask = line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        });
+        pending.into_iter().any(|mask| mask & SIGKILL_BIT != 0)
     }
 
     fn follow_threads(&mut self) -> bool {
@@ -268,9 +280,14 @@ impl Tracker {
             // The kernel counts before it kills: only what was counted at the look before, and did not end the prover,
             // hit somebody else.
             let counted = std::mem::replace(&mut self.counted_kills, kills);
-            if counted > self.known_kills && !self.is_ending() {
-                found.members_killed = counted - self.known_kills;
-                self.known_kills = counted;
+            let lives = !self.is_ending() && !self.is_doomed();
+            if let Some(stay) = self.tracked.stays.last_mut()
+                && counted > stay.kills_survived
+                && lives
+            {
+                found.members_killed = counted - stay.kills_survived;
+                stay.kills_survived = counted;
+                found.changed = true;
             }
         }
     }
@@ -344,6 +361,7 @@ impl Tracked {
         let of = |stay: &Stay| Membership {
             baseline: stay.baseline.clone(),
             at_death: cgroup::locate(at_death, &stay.lines).map(|hierarchy| hierarchy.read(at_death)),
+            kills_survived: stay.kills_survived,
         };
         self.stays.iter().rev().map(of).collect()
     }
