@@ -9,6 +9,8 @@
 //! | [`files`] | bytes: from this host, from a tree like it, or from what was recorded |
 //! | [`cgroup`] | the memory controller: v1, v2 and hybrid, own cgroup and those above it |
 //! | [`memory`] | memory of the whole host, and the settings for its shortage |
+//! | [`numa`] | memory of NUMA nodes, and which of them a process may use |
+//! | [`process_limits`] | resource limits of a process that bound its memory |
 //! | [`pressure`] | pressure stall information |
 //! | [`mounts`] | what is mounted where |
 //! | [`kernel_log`] | `/dev/kmsg` and `syslog(2)`: OOM kills, faults, GPU errors |
@@ -22,7 +24,9 @@ mod flat_keyed;
 pub mod kernel_log;
 pub mod memory;
 pub mod mounts;
+pub mod numa;
 pub mod pressure;
+pub mod process_limits;
 pub mod task;
 pub mod tracefs;
 pub mod userspace_killers;

@@ -6,6 +6,7 @@
 mod folder;
 mod following;
 pub(crate) mod parse;
+mod shared;
 mod thread;
 mod tree;
 

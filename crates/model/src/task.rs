@@ -131,6 +131,19 @@ pub struct ThreadReading {
     pub kernel_stack: Reading<Vec<String>>,
 }
 
+/// A shared-memory file that a process has open: a memfd, a file of `/dev/shm`, a System V segment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`: with `device` it names one file.
+    pub inode: u64,
+    /// As the link shows it, without ` (deleted)`: `memfd:pool`, `/dev/shm/x`.
+    pub name: String,
+    /// Bytes of it in memory or swap.
+    pub bytes: u64,
+}
+
 /// Another process, as much of it as a sentence about the first one needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
