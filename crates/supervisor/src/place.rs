@@ -128,6 +128,16 @@ impl Place {
         self.state_dir.join("journal.ndjson")
     }
 
+    /// How long earlier drains took on this host.
+    pub fn drains_file(&self) -> PathBuf {
+        self.state_dir.join("drains.json")
+    }
+
+    /// What earlier runs took at most.
+    pub fn need_file(&self) -> PathBuf {
+        self.state_dir.join("need.json")
+    }
+
     /// One folder per run.
     pub fn runs_dir(&self) -> PathBuf {
         self.state_dir.join("runs")

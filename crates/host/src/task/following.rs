@@ -2,9 +2,10 @@
 
 use sexton_model::reading::Reading;
 use sexton_model::run::CgroupPath;
+use sexton_model::task::ResidentMemory;
 
-use super::folder::numbered_entries;
-use super::{Tasks, parse};
+use super::folder::{TaskFolder, numbered_entries};
+use super::{Tasks, parse, thread};
 use crate::files::{parsed, unreadable};
 
 impl Tasks {
@@ -32,5 +33,11 @@ impl Tasks {
             Ok(bytes) => parsed(&path, parse::cgroups(&bytes)),
             Err(error) => unreadable(&path, &error),
         }
+    }
+
+    /// Memory that process `pid` maps: its `status` alone. Absent where its leader maps none, as a dead one does.
+    pub fn resident(&self, pid: i32) -> Reading<ResidentMemory> {
+        let status = TaskFolder::open(&self.path_of(pid)).and_then(|folder| folder.status());
+        status.map(thread::status).and_then(|status| status.memory.map_or(Reading::Absent, Reading::Value))
     }
 }

@@ -62,7 +62,7 @@ fn wait_channel(folder: &TaskFolder, state: TaskState) -> Reading<String> {
     })
 }
 
-fn status(status: Status) -> TaskStatus {
+pub(super) fn status(status: Status) -> TaskStatus {
     TaskStatus {
         parent_pid: status.ppid,
         tracer_pid: status.tracerpid,

@@ -11,6 +11,10 @@
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
 //! | [`descendants`] | what goes on after its run ended |
+//! | [`footprint`] | what a run takes while it lives |
+//! | [`drain`] | watches an ending until the memory is back |
+//! | [`gate`] | whether the next run fits |
+//! | [`history`] | what earlier runs teach: times of drains, needs |
 //! | [`signal_trace`] | who sent SIGKILL, where that is traced |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
 //! | [`probe`] | asks a starting prover whether it is ready |
@@ -20,8 +24,13 @@
 //! | [`executable`] | what a run executes, with its hash |
 
 pub mod descendants;
+pub mod drain;
 pub mod endings;
 pub mod executable;
+pub mod footprint;
+pub mod gate;
+pub mod history;
+mod holders;
 pub mod judging;
 pub mod link;
 pub mod live;
