@@ -29,7 +29,10 @@ pub fn boot_id() -> io::Result<String> {
 
 /// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)): start time in clock ticks since boot. It stays readable while
 /// the process is a zombie.
-fn start_ticks(pid: i32) -> io::Result<u64> {
+///
+/// # Errors
+/// As [`identity()`].
+pub fn start_ticks(pid: i32) -> io::Result<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat"))?;
     // The name (field 2) is in parentheses and may hold any byte, a ")" too: count from the last one.
     let text = String::from_utf8_lossy(&stat);

@@ -12,6 +12,8 @@
 //! | module | does |
 //! |---|---|
 //! | [`spawn`] | makes a process that waits, fully prepared, until it may run its program |
+//! | [`limits`] | resource limits by name |
+//! | [`cgroup`] | makes, limits, kills and removes cgroups of our own |
 //! | [`pidfd`] | a handle on one process: signal, peek, reap, exit status of a stranger |
 //! | [`orphans`] | reaps what a subreaper inherits, without touching its own children |
 //! | [`inherit`] | takes over descriptors that came through `exec` |
@@ -23,10 +25,12 @@
 // The crate exists for system calls that have no safe wrapper; each block says why it is sound.
 #![allow(unsafe_code)]
 
+pub mod cgroup;
 pub mod fifo;
 pub mod identity;
 pub mod inherit;
 pub mod klog;
+pub mod limits;
 pub mod orphans;
 pub mod pidfd;
 pub mod readable;
@@ -35,12 +39,13 @@ pub mod spawn;
 pub mod splice;
 pub mod watch;
 
-pub use identity::identity;
+pub use identity::{identity, start_ticks};
 pub use inherit::inherited;
+pub use limits::{ResourceLimit, no_core};
 pub use orphans::{children, reap_orphans};
 pub use pidfd::{Ended, Pidfd, Usage};
 pub use readable::Readable;
-pub use spawn::{Held, Spawn, SpawnError, Stage, no_core};
+pub use spawn::{Held, Spawn, SpawnError, Stage};
 
 pub use libc::{EBUSY, ECANCELED, EIO, ENOENT, SIGINT, SIGKILL, SIGTERM};
 

@@ -396,6 +396,7 @@ fn prepare(request: SpawnRequest, output: OwnedFd) -> io::Result<Spawn> {
         cgroup_procs: request.cgroup_procs.into_iter().map(PathBuf::from).collect(),
         limits: if request.core { vec![] } else { vec![sexton_process::no_core()] },
         oom_score_adj: Some(0),
+        memory_nodes: Vec::new(),
         umask: Some(request.umask),
         own_session: true,
     })
