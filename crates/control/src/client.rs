@@ -19,7 +19,7 @@ use sexton_model::units::Human;
 
 use crate::prover::Refusal;
 
-/// The largest answer that is read, in bytes: a proof and a page of runs are far below.
+/// The largest answer that is read where nothing else was asked for, in bytes: a proof and a page of runs are far below.
 pub const ANSWER_MAX_BYTES: usize = 16 << 20;
 
 /// Where a program listens.
@@ -82,12 +82,19 @@ pub struct Answer {
 pub struct Client {
     endpoint: Endpoint,
     timeout: Duration,
+    answer_max_bytes: usize,
 }
 
 impl Client {
     /// A client that gives each request `timeout` from connecting to the last byte.
     pub fn new(endpoint: Endpoint, timeout: Duration) -> Self {
-        Self { endpoint, timeout }
+        Self { endpoint, timeout, answer_max_bytes: ANSWER_MAX_BYTES }
+    }
+
+    /// The same, reading no answer that is longer than `bytes`.
+    #[must_use]
+    pub fn with_answer_max(self, bytes: usize) -> Self {
+        Self { answer_max_bytes: bytes, ..self }
     }
 
     /// Where it asks.
@@ -177,7 +184,7 @@ impl Client {
         let answer = async {
             let response = sender.send_request(request).await.map_err(broken)?;
             let status = response.status().as_u16();
-            let body = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
+            let body = Limited::new(response.into_body(), self.answer_max_bytes).collect().await;
             let body = body.map_err(|error| ClientError::Decode(self.endpoint.clone(), error.to_string()))?;
             Ok(Answer { status, body: body.to_bytes() })
         };

@@ -20,6 +20,7 @@
 //! | [`identity`] | boot id, PID namespace and start time of a process |
 //! | [`fifo`], [`splice`] | the FIFO that carries a prover's output, and its way into a file inside the kernel |
 //! | [`klog`] | the kernel log by `syslog(2)` |
+//! | [`notify_socket`] | receives `sd_notify(3)` messages, with who sent them |
 //! | [`watch`] | tells when a file has grown |
 //! | [`ready`], [`readable`] | wait until descriptors have something: by `poll`, and inside the runtime |
 // The crate exists for system calls that have no safe wrapper; each block says why it is sound.
@@ -31,6 +32,7 @@ pub mod identity;
 pub mod inherit;
 pub mod klog;
 pub mod limits;
+pub mod notify_socket;
 pub mod orphans;
 pub mod pidfd;
 pub mod readable;
@@ -42,6 +44,7 @@ pub mod watch;
 pub use identity::{identity, start_ticks};
 pub use inherit::inherited;
 pub use limits::{ResourceLimit, no_core};
+pub use notify_socket::{Datagram, NotifySocket, is_at_or_below};
 pub use orphans::{children, reap_orphans};
 pub use pidfd::{Ended, Pidfd, Usage};
 pub use readable::Readable;

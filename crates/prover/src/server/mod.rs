@@ -4,7 +4,6 @@
 //! finished, answers wait a little for their clients, and the exit code is 0. A second signal hastens: what runs is
 //! handed back too.
 
-pub mod notify;
 pub mod socket;
 
 use std::net::SocketAddr;
@@ -15,12 +14,12 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::serve::Listener;
+use sexton_control::notify::notify;
 use sexton_groth16::Shape;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use self::notify::notify;
 use self::socket::{Socket, SocketError, bind_tcp};
 use crate::api::{Api, refuse_browsers};
 use crate::cpu::CpuBackend;

@@ -1,4 +1,4 @@
-//! The service manager's notification socket (`sd_notify(3)`): ready, and stopping.
+//! Messages to a service manager (`sd_notify(3)`): what a program under one says of itself.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,27 +6,32 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+/// Names the manager's socket.
+pub const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+
 /// Sends one message to the socket named by `NOTIFY_SOCKET`, where that is set.
 ///
 /// # Errors
 /// When it is set and the message cannot be sent: one line with the address.
 pub fn notify(message: &str) -> Result<(), String> {
-    match std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty()) {
+    match std::env::var_os(NOTIFY_SOCKET).filter(|address| !address.is_empty()) {
         Some(address) => send(&address, message)
             .map_err(|error| format!("NOTIFY_SOCKET {}: {error}", address.to_string_lossy())),
         None => Ok(()),
     }
 }
 
-/// An address that starts with `@` is in the abstract namespace; any other is an absolute path.
-fn send(address: &OsStr, message: &str) -> io::Result<()> {
+/// Sends one message. An address that starts with `@` is in the abstract namespace; any other is an absolute path.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` where the manager does not read, which must not stop us.
+pub fn send(address: &OsStr, message: &str) -> io::Result<()> {
     let address = match address.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(address)?,
         _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "neither an absolute path nor @name")),
     };
     let socket = UnixDatagram::unbound()?;
-    // A manager that does not read must not stop us.
     socket.set_nonblocking(true)?;
     socket.send_to_addr(message.as_bytes(), &address).map(|_| ())
 }
@@ -49,7 +54,7 @@ mod tests {
         send(path.as_os_str(), "READY=1").unwrap();
         assert_eq!(receive(&by_path), "READY=1");
 
-        let name = format!("sexton-prover-test-{}", std::process::id());
+        let name = format!("sexton-notify-test-{}", std::process::id());
         let by_name = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         send(OsStr::new(&format!("@{name}")), "STOPPING=1").unwrap();
         assert_eq!(receive(&by_name), "STOPPING=1");
