@@ -8,11 +8,15 @@
 //! | [`death`] | why a run ended |
 //! | [`drain`] | how far a run's memory is on its way back, and how long that will take |
 //! | [`headroom`], [`gate`], [`need`] | what a new process may take, and whether the next run fits |
+//! | [`progress`] | whether a prover that has work gets on with it |
+//! | [`idle`] | whether one that is to be stopped has finished its work |
 //! | [`process_state`] | whether a process lives, is on its way out, is held by someone, or is gone |
 
 pub mod death;
 pub mod drain;
 pub mod gate;
 pub mod headroom;
+pub mod idle;
 pub mod need;
 pub mod process_state;
+pub mod progress;
