@@ -2,7 +2,7 @@
 
 use sexton_model::drain::{DrainPhase, DrainReport};
 use sexton_model::gate::{GateReport, Need};
-use sexton_model::headroom::Headroom;
+use sexton_model::headroom::{Headroom, HeadroomLimit, LimitSource};
 use sexton_model::reading::Reading;
 use sexton_model::units::Bytes;
 
@@ -28,23 +28,31 @@ pub fn decide(
         (Some(wanted), Reading::Value(there)) => wanted.saturating_sub(*there),
         _ => 0,
     };
+    let too_small = wanted.and_then(|wanted| {
+        headroom.limits.iter().find(|limit| limit.limit_bytes.is_some_and(|bytes| bytes < wanted)).cloned()
+    });
     let is_alive = drain.is_some_and(|drain| drain.phase < DrainPhase::Releasing);
     let waits_for_all = wanted.is_none() && drain.is_some_and(|drain| !drain.stalled);
     let open = !is_alive && short == 0 && !waits_for_all;
     let (eta_seconds, eta_reason) = match drain {
-        _ if open => (Some(0.0), "it fits".to_owned()),
+        _ if open => (Some(0.0), "nothing is waited for".to_owned()),
+        _ if too_small.is_some() => (None, "it is more than a limit allows".to_owned()),
         Some(drain) => until_enough(drain, short),
         None => (None, "no memory of ours is on its way back: what is missing is held by others".to_owned()),
     };
     let binding_limit = headroom.binding_limit.as_ref().map(ToString::to_string);
-    let summary =
-        in_words(&Known { need, reserve, short, open, is_alive, still_releasing }, &headroom, drain);
+    let summary = in_words(
+        &Known { need, reserve, short, open, is_alive, still_releasing, too_small: too_small.as_ref() },
+        &headroom,
+        drain,
+    );
     GateReport {
         open,
         need_bytes: need.map(|need| need.bytes),
         need_source: need.map(|need| need.source),
         reserve_bytes: reserve,
         headroom,
+        can_ever_fit: too_small.is_none(),
         short_by_bytes: short,
         binding_limit,
         still_releasing_bytes: still_releasing,
@@ -96,16 +104,18 @@ fn until_enough(drain: &DrainReport, short: u64) -> (Option<f64>, String) {
     }
 }
 
-struct Known {
+struct Known<'a> {
     need: Option<Need>,
     reserve: u64,
     short: u64,
     open: bool,
     is_alive: bool,
     still_releasing: u64,
+    /// A limit that is smaller than what is wanted, whatever is in use.
+    too_small: Option<&'a HeadroomLimit>,
 }
 
-fn in_words(known: &Known, headroom: &Headroom, drain: Option<&DrainReport>) -> String {
+fn in_words(known: &Known<'_>, headroom: &Headroom, drain: Option<&DrainReport>) -> String {
     let wanted = match known.need {
         Some(need) if known.reserve > 0 => {
             format!("{} and a reserve of {}", Bytes(need.bytes), Bytes(known.reserve))
@@ -120,7 +130,7 @@ fn in_words(known: &Known, headroom: &Headroom, drain: Option<&DrainReport>) -> 
     }
     if known.open {
         return match (&headroom.bytes, known.need) {
-            (Reading::Value(_), Some(_)) => format!("{wanted} fits; {limit}"),
+            (Reading::Value(_), Some(_)) => format!("there is room for {wanted}; {limit}"),
             (Reading::Value(_), None) => format!("what the prover needs is not known; {limit}"),
             (missing, _) => format!("what is free cannot be told ({missing}); the start is tried"),
         };
@@ -132,7 +142,13 @@ fn in_words(known: &Known, headroom: &Headroom, drain: Option<&DrainReport>) -> 
         }
         (bytes, Some(_)) => format!("; {} of the run before are on their way back", Bytes(bytes)),
     };
-    if known.short > 0 {
+    if let Some(limit) = known.too_small {
+        let grows = match limit.source {
+            LimitSource::HostAvailable => " (the memory of some virtual machines grows as it is used)",
+            _ => "",
+        };
+        format!("{wanted} can never fit: {limit}{grows}{coming}")
+    } else if known.short > 0 {
         format!("{wanted} do not fit, {} are missing; {limit}{coming}", Bytes(known.short))
     } else {
         format!("what the prover needs is not known, so all memory of the run before is waited for{coming}")

@@ -428,6 +428,20 @@ mod gate {
         assert!(decide(need(100 * GIB), 0, of_host(100 * GIB), Some(&releasing)).open);
     }
 
+    /// A need above the limit itself: whoever waited for that would wait for ever.
+    #[test]
+    fn a_need_above_a_limit_can_never_fit() {
+        let line = vec![level("/a", Limit::Bytes(300 * GIB), 10 * GIB)];
+        let headroom = Host::new(512 * GIB, 500 * GIB).with(CgroupVersion::V2, line).headroom();
+        let report = decide(need(380 * GIB), 0, headroom.clone(), None);
+        assert!(!report.open && !report.can_ever_fit);
+        let expected = "380.0 GiB can never fit: memory limit of the cgroup /a (300.0 GiB): 290.0 GiB left";
+        assert_eq!(report.summary, expected);
+        assert!(decide(need(295 * GIB), 0, headroom, None).can_ever_fit, "it may wait for 5 GiB");
+        let report = decide(need(600 * GIB), 0, of_host(500 * GIB), None);
+        assert!(report.summary.contains("grows as it is used"), "{}", report.summary);
+    }
+
     #[test]
     fn what_is_coming_back_may_not_be_enough() {
         let report = decide(need(400 * GIB), 0, of_host(90 * GIB), Some(&drain(true, 200 * GIB, 10)));

@@ -39,6 +39,9 @@ pub struct GateReport {
     pub reserve_bytes: u64,
     /// What there is.
     pub headroom: Headroom,
+    /// Whether it could fit if nothing else were there: no limit is smaller than need and reserve. If not, waiting does not
+    /// help; but the memory of some VMs grows as it is used, and `MemTotal` with it.
+    pub can_ever_fit: bool,
     /// Need and reserve less headroom, at least 0.
     pub short_by_bytes: u64,
     /// The limit that binds, in words; `null` where none is known.

@@ -39,10 +39,18 @@ pub(super) fn summary(report: &DrainReport, process: &ProcessState) -> (String, 
         let silence = Human(Duration::from_secs_f64(report.seconds_without_progress.max(0.0)));
         sentence = format!("stalled, nothing has moved for {silence}: {sentence}");
     } else if let (Some(eta), false) = (report.eta_seconds, report.phase == DrainPhase::Released) {
-        let eta = Human(Duration::from_secs_f64(eta.clamp(0.0, 1e9)));
-        sentence = format!("{sentence}; about {eta} left, {}", report.eta_reason);
+        sentence = format!("{sentence}; {} left, {}", about(eta), report.eta_reason);
     }
     (sentence, action(report, process))
+}
+
+/// An estimate in whole seconds: it is not better than that.
+fn about(eta: f64) -> String {
+    match eta {
+        eta if eta < 1.0 => "less than a second".to_owned(),
+        eta if eta < 60.0 => format!("about {eta:.0} s"),
+        eta => format!("about {}", Human(Duration::from_secs_f64(eta.min(1e9)))),
+    }
 }
 
 fn exiting(report: &DrainReport, process: &ProcessState) -> String {
