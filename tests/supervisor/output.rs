@@ -94,7 +94,7 @@ fn supervisor_1554_a_standard_output_that_nobody_reads_stops_nothing() {
     let piped = |command: &mut Command| {
         command.stdout(std::process::Stdio::piped());
     };
-    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
     // More than a pipe holds, each time.
     let mut running = place.run_with(&flags, &sh("head -c 300000 /dev/zero; exit 1"), piped);
     let descriptors = |pid: i32| fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
@@ -112,7 +112,7 @@ fn supervisor_1554_a_standard_output_that_nobody_reads_stops_nothing() {
 fn a_standard_error_that_is_gone_or_full_stops_nothing() {
     for keep_reader in [false, true] {
         let place = Supervised::new();
-        let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+        let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
         let mut running = place.run_with(&flags, &sh("exit 1"), |command| {
             command.stderr(std::process::Stdio::piped());
         });
@@ -158,7 +158,7 @@ fn output_is_passed_on_also_where_no_file_can_be_watched() {
     }
     let exec = format!("{none} && exec \"$@\"");
     let prefix = ["unshare", "-Ur", "sh", "-c", &exec, "sh"].map(str::to_owned);
-    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
     let gate = Gate::new(place.folder(), "gate");
     let script = format!("echo living; read x < {}; exit 3", gate.path());
     let running = place.run_through(&prefix, &flags, &sh(&script));

@@ -63,7 +63,7 @@ fn supervise_many_deaths(seed: u64, deaths: usize) {
     fs::create_dir(&intents).unwrap();
     let (program, seed) = (fixture_path(), seed.to_string());
     let command = [program.to_str().unwrap(), "die-at-random", &seed, intents.to_str().unwrap()];
-    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
     let _running = place.run(&flags, &command);
 
     let restarted = |times: usize| {

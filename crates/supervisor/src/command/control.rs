@@ -45,6 +45,10 @@ fn report(status: &SupervisorStatus, json: bool, text: &str) -> Result<(), Failu
     Ok(())
 }
 
+fn why(status: &SupervisorStatus) -> String {
+    status.reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
 fn last_exit(status: &SupervisorStatus) -> String {
     status.last_exit.as_ref().map(|exit| format!(": the prover {}", exit.wait)).unwrap_or_default()
 }
@@ -110,9 +114,15 @@ fn not_in_time(what: &str, timeout: Duration) -> Failure {
     Failure::NotInTime(format!("still {what} after {}; it goes on", Human(timeout)))
 }
 
+/// Whether the prover is on its way out, its memory included.
+fn is_ending(state: State) -> bool {
+    use State::{Exiting, Quiescing, Releasing, Stalled, Stopping};
+    matches!(state, Quiescing | Stopping | Exiting | Releasing | Stalled)
+}
+
 pub(super) async fn stop(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
     post(place, routes::STOP).await?;
-    match wait(place, args.timeout, |status| status.state != State::Stopping).await? {
+    match wait(place, args.timeout, |status| !is_ending(status.state)).await? {
         Some(status) if status.state == State::Stopped => {
             let left = left_behind(&status.descendants);
             report(&status, json, &format!("stopped{}{left}", last_exit(&status)))
@@ -129,18 +139,19 @@ pub(super) async fn start(place: &Place, json: bool) -> Result<(), Failure> {
     let pid = status.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     match status.state {
         State::Starting | State::Ready => report(&status, json, &format!("{}{pid}", status.state)),
-        State::Stopping => report(&status, json, "stopping still; it starts after that"),
-        other => {
-            let why = status.reason.clone().map(|why| format!(" ({why})")).unwrap_or_default();
-            Err(Failure::Failed(format!("{other}{}{why}", last_exit(&status))))
-        }
+        State::WaitingForMemory => report(&status, json, &format!("{}{}", status.state, why(&status))),
+        state if is_ending(state) => report(&status, json, &format!("{state} still; it starts after that")),
+        other => Err(Failure::Failed(format!("{other}{}{}", last_exit(&status), why(&status)))),
     }
 }
 
 pub(super) async fn restart(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
     let before = post(place, routes::RESTART).await?;
-    let old = before.run_id.filter(|_| before.state == State::Stopping);
-    let renewed = |status: &SupervisorStatus| status.state != State::Stopping && status.run_id != old;
+    let old = before.run_id.filter(|_| is_ending(before.state));
+    let renewed = |status: &SupervisorStatus| {
+        let on_its_way = is_ending(status.state) || status.state == State::WaitingForMemory;
+        !on_its_way && status.run_id != old
+    };
     match wait(place, args.timeout, renewed).await? {
         Some(status) if matches!(status.state, State::Starting | State::Ready) => {
             let pid = status.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();

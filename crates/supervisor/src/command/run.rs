@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Failure, duration};
 use crate::daemon::{self, Settings};
 use crate::place::Place;
-use crate::policy::{BackOff, Policy, Restart};
+use crate::policy::{BackOff, Intensity, Policy, Restart, StopTimes};
 
 /// Supervise a prover in the foreground
 ///
@@ -34,6 +34,12 @@ pub(super) struct RunArgs {
     /// A run that lasts this long resets the delay
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = duration)]
     stable_after: Duration,
+    /// Failures within --period after which it stays down until `supervisor start`; 0 stands for any number
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    intensity: u32,
+    /// See --intensity
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = duration)]
+    period: Duration,
     /// Let the prover dump core (by default its soft limit is 0)
     #[arg(long)]
     core: bool,
@@ -47,13 +53,16 @@ pub(super) struct RunArgs {
 
 pub(super) async fn run(place: Place, args: RunArgs) -> Result<ExitCode, Failure> {
     let bundled = args.command.is_empty();
+    let defaults = Policy::default();
     let policy = Policy {
         restart: args.restart,
         back_off: BackOff { first: args.backoff, most: args.backoff_max.max(args.backoff) },
         stable_after: args.stable_after,
-        stop_timeout: args.stop_timeout,
+        intensity: Intensity { failures: args.intensity, period: args.period },
+        stop: StopTimes { exit: args.stop_timeout, ..defaults.stop },
         // Only the bundled prover is known to answer /readyz.
         awaits_readiness: bundled,
+        ..defaults
     };
     let command = if bundled { vec![bundled_prover().into(), "serve".into()] } else { args.command };
     Ok(daemon::run(Settings { place, command, policy, core: args.core, signal_trace: args.signal_trace })

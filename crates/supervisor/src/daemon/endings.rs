@@ -52,7 +52,8 @@ impl Daemon {
 
     pub(super) fn note_ending(&mut self, record: ExitRecord) -> Ending {
         let start_failed = record.verdict.cause == sexton_model::verdict::Cause::StartFailed;
-        let ending = Ending { code: record.wait.shell_code(), start_failed };
+        let cause = record.verdict.cause;
+        let ending = Ending { code: record.wait.shell_code(), cause, hopeless: None };
         let details = json!({"wait": record.wait, "cause": record.verdict.cause, "pid": record.pid});
         self.log(EventKind::RunEnded, Some(&record.run_id), details);
         if start_failed {

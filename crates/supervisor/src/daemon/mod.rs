@@ -285,7 +285,7 @@ impl Signals {
 
 impl Daemon {
     fn new(settings: Settings, journal: Journal, locks: [File; 2], umask: u32) -> Self {
-        let machine = Machine::new(settings.policy);
+        let machine = Machine::new(settings.policy.clone());
         let now = Timestamp::now();
         let status = watch::Sender::new(SupervisorStatus {
             schema_version: SCHEMA_VERSION,
@@ -466,6 +466,10 @@ impl Daemon {
             self.enter(before);
             for action in actions {
                 match action {
+                    Action::Quiesce => inputs.push_back(Input::Idle),
+                    Action::Unquiesce => {}
+                    Action::AwaitRelease => inputs.push_back(Input::Released),
+                    Action::AwaitMemory | Action::Fit => inputs.push_back(Input::GateOpen),
                     Action::Launch => inputs.push_back(self.launch().await),
                     Action::Terminate => self.signal(sexton_process::SIGTERM, "asked to stop"),
                     Action::Kill(haste) => self.signal(sexton_process::SIGKILL, why_killed(haste)),

@@ -11,6 +11,7 @@ use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
+use sexton_model::verdict::Cause;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
 use sexton_process::spawn::find_program;
 use sexton_process::{Pidfd, fifo};
@@ -45,7 +46,7 @@ impl Daemon {
             Err(LaunchError::Unrecorded(error)) => {
                 self.say(&error);
                 self.reason = Some(error);
-                Input::Ended(Ending { code: None, start_failed: true })
+                Input::Ended(Ending { code: None, cause: Cause::StartFailed, hopeless: None })
             }
         }
     }
@@ -349,7 +350,7 @@ impl Daemon {
         let details = json!({"pid": pid, "kept": is_kept, "started_at": live.record.started_at});
         self.log(EventKind::RunAdopted, Some(&run_id), details);
         self.live = Some(live);
-        self.machine = Machine::adopting(self.settings.policy, self.origin.elapsed());
+        self.machine = Machine::adopting(self.settings.policy.clone(), self.origin.elapsed());
         self.publish();
         Ok(())
     }
