@@ -9,7 +9,6 @@ use crate::assert_right;
 macro_rules! deaths {
     ($($name:ident: $death:ident;)*) => {
         $(#[test]
-        #[ignore = "takes minutes, and three deaths are not yet judged right here"]
         fn $name() {
             let Some(outcomes) = run_all(&[Death::$death], 1).or_skip() else { return };
             assert_right(&outcomes);

@@ -1,9 +1,10 @@
 //! The death matrix with real processes ([`sexton_tests::deaths`]): each death alone in its cgroups here, twenty at once
-//! and a thousand in a row behind `--ignored`.
+//! and a thousand in a row behind `--ignored`, and public reports by name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a step of a test fails the test")]
 
 mod alone;
 mod mass;
+mod reports;
 mod together;
 
 use sexton_tests::deaths::Outcome;

@@ -14,7 +14,6 @@ fn none_missed_none_invented(kills: usize) {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
 fn a_hundred_oom_kills_with_decoys() {
     none_missed_none_invented(100);
 }

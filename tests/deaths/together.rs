@@ -15,7 +15,6 @@ fn assert_right_together(deaths: &[Death], at_once: usize) {
 
 /// The two that are confused with each other most easily.
 #[test]
-#[ignore = "takes half a minute"]
 fn ten_oom_kills_and_ten_kills_beside_a_neighbours_at_once() {
     assert_right_together(&[Death::OwnLimit], 5);
     assert_right_together(&[Death::SiblingThenKill], 5);

@@ -31,7 +31,9 @@ pub struct Outcome {
     /// What it had to come to.
     pub expected: Expected,
     /// What it came to.
-    pub verdict: Verdict,
+    pub record: ExitRecord,
+    /// Whether the journal says that a member of its cgroup was OOM-killed.
+    pub member_killed: bool,
     /// What is wrong with that, if anything is.
     pub wrong: Vec<String>,
     /// Whether the kernel log had lost lines, so that less could be known than should.
@@ -87,13 +89,14 @@ impl Cell {
         if self.death != Death::StartFailure && log.is_some() != (self.log == KernelLog::Readable) {
             wrong.push(format!("the kernel log was to be {}", self.log));
         }
-        if self.death.has_dead_member() && stage.event(EventKind::MemberOomKilled).is_none() {
+        let member_killed = stage.event(EventKind::MemberOomKilled).is_some();
+        if self.death.has_dead_member() && !member_killed {
             wrong.push("no event of the member that was OOM-killed".to_owned());
         }
         if record.wait.core != (self.death == Death::AbortWithCore) {
             wrong.push(format!("core dumped: {}", record.wait.core));
         }
-        Outcome { cell: self, expected: right, verdict: record.verdict, wrong, log_overrun }
+        Outcome { cell: self, expected: right, record, member_killed, wrong, log_overrun }
     }
 
     /// The kernel overwrites its oldest lines, and writes only so many lines about faults (FACTS 5): then the judgement
@@ -126,12 +129,12 @@ impl fmt::Display for Cell {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { cause, level, confidence, .. } = self.verdict.clone();
+        let Verdict { cause, level, confidence, .. } = self.record.verdict.clone();
         let seen = Sight { cause, level, confidence };
         write!(f, "{} {:<42} ", self.cell, seen.to_string())?;
         if self.is_right() {
             return write!(f, "right");
         }
-        write!(f, "WRONG: {}: {}", self.wrong.join("; "), self.verdict.summary)
+        write!(f, "WRONG: {}: {}", self.wrong.join("; "), self.record.verdict.summary)
     }
 }

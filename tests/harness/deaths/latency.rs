@@ -33,7 +33,7 @@ pub fn measure(samples: usize) -> Result<Latency, Skip> {
     // In turns, so that whatever else the machine does falls on both alike.
     let place = Supervised::new();
     let program = fixture_path().display().to_string();
-    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms"];
+    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
     let _running = place.run(&flags, &[&program, "linger"]);
     for sample in 0..samples {
         bare.push(bare_waitpid(&program));

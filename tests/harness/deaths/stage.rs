@@ -17,8 +17,10 @@ use crate::{Fixture, Gate, Running, Skip, Supervised, V1Cgroup, fixture_path, wa
 /// Everything of one death. Dropped from top to bottom: processes first, then their cgroups from the leaves up.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// The supervisor; none once it has left.
+    /// The supervisor; none before it is started.
     pub(super) supervisor: Option<Running>,
+    /// How it is started: prefix, flags and the prover's command line.
+    start: [Vec<String>; 3],
     /// Its place.
     pub(super) place: Supervised,
     /// Lets the prover go on.
@@ -50,8 +52,17 @@ impl Stage {
         let place = Supervised::new();
         let gate = Gate::new(place.folder(), "gate");
 
-        let mut stage =
-            Self { supervisor: None, place, gate, _neighbour: neighbour, target, own, sibling, parent };
+        let mut stage = Self {
+            supervisor: None,
+            start: Default::default(),
+            place,
+            gate,
+            _neighbour: neighbour,
+            target,
+            own,
+            sibling,
+            parent,
+        };
         stage.limit_memory(death, company);
         let command = stage.command(death);
         let flags: &[&str] = match death {
@@ -60,8 +71,8 @@ impl Stage {
             _ => &["--restart", "never"],
         };
         let entrance = [stage.own.entrance(), in_folder(&stage.place), prefix].concat();
-        let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        stage.supervisor = Some(stage.place.run_through(&entrance, flags, &words));
+        stage.start = [entrance, flags.iter().map(ToString::to_string).collect(), command];
+        stage.start_supervisor();
         if death != Death::StartFailure {
             stage.wait_until_known();
         }
@@ -133,7 +144,7 @@ impl Stage {
         let supervisor = self.supervisor.as_mut().expect("a supervisor");
         wait_until(PATIENCE, &format!("{wanted:?} from the prover"), || {
             assert!(supervisor.is_alive(), "the supervisor has left: {}", supervisor.stderr());
-            let log = self.place.runs().last().and_then(|run| fs::read(run.join("output.log")).ok());
+            let log = self.place.runs().first().and_then(|run| fs::read(run.join("output.log")).ok());
             log.is_some_and(|log| String::from_utf8_lossy(&log).ends_with(wanted))
         });
     }
@@ -162,13 +173,23 @@ impl Stage {
         nix::sys::signal::kill(pid, signal).expect("its keeper has not reaped it");
     }
 
-    /// Waits for the verdict, and for the supervisor to leave.
+    fn start_supervisor(&mut self) {
+        let [prefix, flags, command] = &self.start;
+        self.supervisor = Some(self.place.run_through(prefix, &words(flags), &words(command)));
+    }
+
+    /// Waits for the verdict. A supervisor in the same cgroup may be OOM-killed as well, when the memory of the first
+    /// victim is slow to come back: another one is started then, as a service manager does.
     #[track_caller]
     pub(super) fn verdict(&mut self) -> ExitRecord {
-        let record = wait_for(PATIENCE, "an exit record", || self.of_run("exit.json"));
-        let supervisor = self.supervisor.as_mut().expect("a supervisor");
-        wait_until(PATIENCE, "the supervisor leaves", || !supervisor.is_alive());
-        record
+        wait_for(PATIENCE, "an exit record", || {
+            let alive = self.supervisor.as_mut().expect("a supervisor").is_alive();
+            let record = self.of_run("exit.json");
+            if record.is_none() && !alive {
+                self.start_supervisor();
+            }
+            record
+        })
     }
 
     /// What the supervisor knew: `facts.json`.
@@ -185,13 +206,18 @@ impl Stage {
     }
 
     fn of_run<T: DeserializeOwned>(&self, file: &str) -> Option<T> {
-        let path: PathBuf = self.place.runs().pop()?.join(file);
+        let path: PathBuf = self.place.runs().into_iter().next()?.join(file);
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 }
 
-/// So that a core is written where it is removed.
+/// A core is written where it is removed with everything else, if the supervisor allows one.
 fn in_folder(place: &Supervised) -> Vec<String> {
     let folder = place.folder().display().to_string();
-    ["sh", "-c", "cd \"$0\" && exec \"$@\""].map(str::to_owned).into_iter().chain([folder]).collect()
+    let script = "cd \"$0\" && ulimit -Sc unlimited && exec \"$@\"";
+    ["sh", "-c", script].map(str::to_owned).into_iter().chain([folder]).collect()
+}
+
+fn words(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
 }

@@ -34,7 +34,7 @@ impl Tally {
         self.all += 1;
         self.right += usize::from(outcome.is_right());
         self.overrun += usize::from(outcome.log_overrun);
-        self.count_oom(outcome.cell.death.is_oom(), outcome.verdict.cause);
+        self.count_oom(outcome.cell.death.is_oom(), outcome.record.verdict.cause);
     }
 
     /// Counts what was said of one death that was or was not an OOM kill.

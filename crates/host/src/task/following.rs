@@ -1,5 +1,7 @@
 //! What a supervisor looks at again and again while a run lives: cheap, and never more than it needs.
 
+use std::path::Path;
+
 use sexton_model::reading::Reading;
 use sexton_model::run::CgroupPath;
 use sexton_model::task::ResidentMemory;
@@ -28,16 +30,24 @@ impl Tasks {
 
     /// `/proc/PID/cgroup`. The v1 lines of a zombie read `/`, whatever they were in life.
     pub fn cgroups(&self, pid: i32) -> Reading<Vec<CgroupPath>> {
-        let path = self.path_of(pid).join("cgroup");
-        match std::fs::read(&path) {
-            Ok(bytes) => parsed(&path, parse::cgroups(&bytes)),
-            Err(error) => unreadable(&path, &error),
-        }
+        read_cgroups(&self.path_of(pid).join("cgroup"))
+    }
+
+    /// `/proc/PID/task/TID/cgroup`: where the leader is dead, its own file says `/` under v1.
+    pub fn thread_cgroups(&self, pid: i32, tid: i32) -> Reading<Vec<CgroupPath>> {
+        read_cgroups(&self.path_of(pid).join(format!("task/{tid}/cgroup")))
     }
 
     /// Memory that process `pid` maps: its `status` alone. Absent where its leader maps none, as a dead one does.
     pub fn resident(&self, pid: i32) -> Reading<ResidentMemory> {
         let status = TaskFolder::open(&self.path_of(pid)).and_then(|folder| folder.status());
         status.map(thread::status).and_then(|status| status.memory.map_or(Reading::Absent, Reading::Value))
+    }
+}
+
+fn read_cgroups(path: &Path) -> Reading<Vec<CgroupPath>> {
+    match std::fs::read(path) {
+        Ok(bytes) => parsed(path, parse::cgroups(&bytes)),
+        Err(error) => unreadable(path, &error),
     }
 }

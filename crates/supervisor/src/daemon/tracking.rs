@@ -188,11 +188,7 @@ impl Tracker {
     }
 
     fn follow_cgroup(&mut self, found: &mut Found) {
-        // One that is ending shows other paths, or none: the last ones count.
-        let Reading::Value(lines) = Tasks::system().cgroups(self.pid) else { return };
-        if self.is_ending() {
-            return;
-        }
+        let Some(lines) = self.cgroups_now() else { return };
         self.tracked.looked_at = Timestamp::now();
         if self.tracked.stays.last().is_some_and(|stay| stay.lines == lines) {
             return;
@@ -213,14 +209,24 @@ impl Tracker {
         self.own_pids.iter().copied().chain([self.pid, NAMESPACE_INIT])
     }
 
+    /// Its cgroups, from its leader or, where that is ending, from any other thread. A thread that is ending shows other
+    /// paths, or none: the last ones count.
+    fn cgroups_now(&self) -> Option<Vec<CgroupPath>> {
+        let tasks = Tasks::system();
+        let lines = tasks.cgroups(self.pid).into_value();
+        if !self.is_ending() {
+            return lines;
+        }
+        let others = tasks.thread_ids(self.pid).into_value().unwrap_or_default();
+        others.into_iter().rev().filter(|tid| *tid != self.pid).find_map(|tid| {
+            let lines = tasks.thread_cgroups(self.pid, tid).into_value()?;
+            (!is_ending(&format!("/proc/{}/task/{tid}/stat", self.pid))).then_some(lines)
+        })
+    }
+
     /// Whether its leader is dead or inside `do_exit()`: a v1 kernel shows `/` for it then, whatever its cgroup was.
     fn is_ending(&self) -> bool {
-        const PF_EXITING: u64 = 0x4;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        // The state follows the name, which may hold anything; flags are the seventh field after it.
-        let Some((_, rest)) = stat.rsplit_once(") ") else { return true };
-        let flags = rest.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
-        rest.starts_with(['Z', 'X']) || flags.is_none_or(|flags| flags & PF_EXITING != 0)
+        is_ending(&format!("/proc/{}/stat", self.pid))
     }
 
     /// Whether it has been told to die and has not begun: a thread in a driver may take long to see it.
@@ -342,6 +348,15 @@ impl Tracker {
         paths.push(PathBuf::from("/proc/pressure/memory"));
         paths.into_iter().map(PathBuf::into_os_string).collect()
     }
+}
+
+fn is_ending(stat: &str) -> bool {
+    const PF_EXITING: u64 = 0x4;
+    let stat = std::fs::read_to_string(stat).unwrap_or_default();
+    // The state follows the name, which may hold anything; flags are the seventh field after it.
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return true };
+    let flags = rest.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    rest.starts_with(['Z', 'X']) || flags.is_none_or(|flags| flags & PF_EXITING != 0)
 }
 
 impl Tracked {
