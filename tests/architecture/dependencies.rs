@@ -10,6 +10,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("groth16", &[]),
     ("memory", &[]),
+    ("config", &["model"]),
     ("host", &["model"]),
     ("process", &["model"]),
     ("control", &["model"]),
@@ -17,11 +18,11 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("gpu", &["model"]),
     ("dispatch", &["model"]),
     ("cuda", &["memory"]),
-    ("prover", &["groth16", "cuda", "dispatch", "memory", "host", "diagnosis", "control", "model"]),
-    ("supervisor", &["process", "host", "diagnosis", "control", "model"]),
-    ("dashboard", &["control", "host", "gpu", "diagnosis", "model"]),
-    ("memprobe", &["memory", "process", "host", "diagnosis", "cuda", "model"]),
-    ("deploy", &["control", "process", "host", "diagnosis", "model"]),
+    ("prover", &["groth16", "cuda", "dispatch", "memory", "host", "diagnosis", "control", "config", "model"]),
+    ("supervisor", &["process", "host", "diagnosis", "control", "config", "model"]),
+    ("dashboard", &["control", "host", "gpu", "diagnosis", "config", "model"]),
+    ("memprobe", &["memory", "process", "host", "diagnosis", "cuda", "config", "model"]),
+    ("deploy", &["control", "process", "host", "diagnosis", "config", "model"]),
 ];
 
 /// Outside crates that have one home: reading the system, acting on it, driving a GPU are each one crate's subject.

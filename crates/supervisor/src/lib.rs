@@ -20,11 +20,13 @@
 //! | [`terminal`] | what an operator's terminal is shown |
 //! | [`bounded`] | readings that give up |
 //! | [`script_check`] | lost exit codes in shell scripts |
+//! | [`config`] | `sexton.toml` |
 //! | [`command`] | the command line |
 
 pub mod bounded;
 pub mod bundle;
 pub mod command;
+pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod durable;
