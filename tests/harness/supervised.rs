@@ -61,8 +61,9 @@ impl Supervised {
         let Some((first, rest)) = prefix.split_first() else { return self.start("run", supervisor, |_| {}) };
         let mut through = Command::new(first);
         through.args(rest).arg(supervisor.get_program()).args(supervisor.get_args());
-        supervisor.get_envs().filter(|(_, value)| value.is_none()).for_each(|(name, _)| {
-            through.env_remove(name);
+        supervisor.get_envs().for_each(|(name, value)| match value {
+            Some(value) => drop(through.env(name, value)),
+            None => drop(through.env_remove(name)),
         });
         self.start("run", through, |_| {})
     }
@@ -120,6 +121,8 @@ impl Supervised {
         own.for_each(|(name, _)| {
             command.env_remove(name);
         });
+        // Not the one of whoever runs the tests.
+        command.env("SEXTON_CONFIG", "/dev/null");
         command
     }
 

@@ -72,6 +72,16 @@ fn help_of_doctor() {
 }
 
 #[test]
+fn help_of_config() {
+    insta::assert_snapshot!(help(&["config"]));
+}
+
+#[test]
+fn help_of_config_validate() {
+    insta::assert_snapshot!(help(&["config", "validate"]));
+}
+
+#[test]
 fn help_of_diag() {
     insta::assert_snapshot!(help(&["diag"]));
 }

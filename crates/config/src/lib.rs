@@ -17,7 +17,6 @@
 //! | [`find`] | which file, and reading it |
 //! | [`node`] | TOML with line numbers |
 //! | [`setting`] | types of keys |
-//! | [`url`] | one of them |
 //! | [`declare`] | declarations of keys |
 //! | [`layer`] | reading through layers |
 //! | [`fault`] | what can be wrong |
@@ -34,7 +33,6 @@ mod nouns;
 pub mod setting;
 pub mod show;
 mod unknown;
-pub mod url;
 
 pub use declare::{Applies, Document, Key, Section, SectionInfo, Written};
 pub use fault::{Fault, Origin, Problem};

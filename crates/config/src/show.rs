@@ -8,10 +8,12 @@ use toml::Value;
 
 use crate::declare::{Applies, Document, Key, SectionInfo};
 use crate::layer::{Effective, key_of};
-use crate::setting::Setting;
 
 /// Column that origins begin in, where the values before them are short enough.
 const ORIGIN_COLUMN: usize = 40;
+
+/// Columns of the example at most, where words are that short.
+const COLUMNS: usize = 100;
 
 /// The values in force as a file that sets them, each with its origin in a comment.
 pub fn toml<D: Document>(effective: &[Effective]) -> String {
@@ -97,12 +99,22 @@ fn how_to_set(section: &SectionInfo, key: &Key, default: Option<&Value>) -> Stri
     format!("({})", parts.join("; "))
 }
 
-fn comment(line: &str) -> String {
-    let text = line.trim();
-    if text.is_empty() { "#\n".to_owned() } else { format!("# {text}\n") }
-}
-
-/// The text of a value as it would stand in a file.
-pub fn value_text(value: &impl Setting) -> Option<String> {
-    value.write().map(|value| value.to_string())
+/// A text as comments, broken between words where it is too long. The space that begins a doc comment is none of it.
+fn comment(text: &str) -> String {
+    let text = text.strip_prefix(' ').unwrap_or(text).trim_end();
+    let mut page = String::from("#");
+    let mut column = 1;
+    for (index, word) in text.split(' ').enumerate() {
+        if index > 0 && column + 1 + word.chars().count() > COLUMNS {
+            page.push_str("\n#");
+            column = 1;
+        }
+        if !text.is_empty() {
+            page.push(' ');
+        }
+        page.push_str(word);
+        column += 1 + word.chars().count();
+    }
+    page.push('\n');
+    page
 }

@@ -5,10 +5,13 @@
 //! own code.
 
 mod check;
+mod color;
+mod config;
 mod control;
 mod diag;
 mod doctor;
 mod events;
+mod pages;
 mod run;
 mod runs;
 mod show;
@@ -17,11 +20,13 @@ mod why;
 mod why_bundle;
 mod why_pid;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sexton_control::client::ClientError;
 
+use crate::config::Faults;
 use crate::daemon::DaemonError;
 use crate::place::{PlaceArgs, PlaceError};
 use crate::runs::RunError;
@@ -35,6 +40,19 @@ struct Arguments {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// Configuration [default: $XDG_CONFIG_HOME/sexton/sexton.toml, then /etc/sexton/sexton.toml]
+    #[arg(long, value_name = "FILE", env = "SEXTON_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    /// Whether to colour text: auto (on a terminal where NO_COLOR is not set), always or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        global = true,
+        hide_possible_values = true
+    )]
+    color: color::Color,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,6 +67,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Diag(diag::DiagArgs),
     Check(check::CheckArgs),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Stop the prover and keep it down
     Stop(control::WaitArgs),
     /// Start the prover when it is down
@@ -57,7 +77,14 @@ enum Command {
     Restart(control::WaitArgs),
     /// Stop the prover and end the supervisor
     Shutdown(control::WaitArgs),
+    #[command(hide = true)]
+    Completions(pages::CompletionsArgs),
+    #[command(hide = true)]
+    Man(pages::ManArgs),
 }
+
+/// Exit code of a configuration that is wrong (`EX_CONFIG` of sysexits).
+const CONFIGURATION: u8 = 78;
 
 /// What ends a command with something else than 0.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +106,9 @@ enum Failure {
     NotReadable(String),
     /// Exit code 78.
     #[error(transparent)]
+    Config(#[from] Faults),
+    /// Exit code 78.
+    #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -98,7 +128,7 @@ impl Failure {
             Self::BadData(_) => 65,
             Self::NotInTime(_) | Self::Client(ClientError::Timeout(..)) => 75,
             Self::NotReadable(_) | Self::Run(RunError::Read { .. } | RunError::Decode { .. }) => 77,
-            Self::Place(_) | Self::Daemon(DaemonError::Place(_)) => 78,
+            Self::Config(_) | Self::Place(_) | Self::Daemon(DaemonError::Place(_)) => CONFIGURATION,
             Self::Failed(_) | Self::Client(_) | Self::Run(_) | Self::Daemon(_) | Self::Output(_) => 1,
         }
     }
@@ -106,7 +136,9 @@ impl Failure {
 
 /// `supervisor`'s `main`.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let color = color::Color::ahead(std::env::args_os()).of_clap();
+    let matches = Arguments::command().color(color).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(dispatch(arguments)),
@@ -116,6 +148,10 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         // `supervisor runs | head`: whoever read has had enough.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Config(Faults(faults))) => {
+            let _ = show::faults(&faults);
+            ExitCode::from(CONFIGURATION)
+        }
         Err(failure) => {
             // Not `eprintln!`: that panics where standard error is gone, and the code matters more.
             let _ = show::complaint(&failure);
@@ -125,10 +161,19 @@ pub fn main() -> ExitCode {
 }
 
 async fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let (json, file) = (arguments.json, arguments.config.as_deref());
+    let paint = arguments.color.paint(&std::io::stdout());
+    match &arguments.command {
+        // These are about no place.
+        Command::Config(command) => return config::config(command, file, json, paint),
+        Command::Completions(args) => return Ok(pages::completions(args).map(|()| ExitCode::SUCCESS)?),
+        Command::Man(args) => return pages::man(args).map(|()| ExitCode::SUCCESS),
+        _ => {}
+    }
     let place = arguments.place.resolve()?;
-    let json = arguments.json;
     match arguments.command {
-        Command::Run(args) => return run::run(place, args).await,
+        Command::Config(_) | Command::Completions(_) | Command::Man(_) => {}
+        Command::Run(args) => return run::run(place, args, file).await,
         Command::Status(args) => return status::status(&place, &args, json).await,
         Command::Doctor(args) => return doctor::doctor(&place, &args, json).await,
         Command::Why(args) => why::why(&place, &args, json)?,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use sexton_config::Fault;
 use sexton_model::Timestamp;
 
 use crate::terminal;
@@ -27,6 +28,17 @@ pub(super) fn complaint(error: &impl std::fmt::Display) -> io::Result<()> {
 /// Prints text, with nothing in it that steers a terminal.
 pub(super) fn text(text: &str) -> io::Result<()> {
     io::stdout().lock().write_all(terminal::calm(text).as_bytes())
+}
+
+/// Prints text that was made harmless before it was coloured.
+pub(super) fn painted(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())
+}
+
+/// Says what is wrong with a configuration, a line each, as compilers do: FILE:LINE: and the rest.
+pub(super) fn faults(faults: &[Fault]) -> io::Result<()> {
+    let lines: String = faults.iter().map(|fault| terminal::calm_line(&fault.to_string()) + "\n").collect();
+    io::stderr().write_all(lines.as_bytes())
 }
 
 /// A wall-clock time to the second.

@@ -16,6 +16,7 @@
 pub mod checks;
 pub mod preset;
 pub mod sections;
+mod settings;
 pub mod values;
 
 use std::ffi::OsString;
@@ -42,6 +43,14 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
     /// What a careful owner would change.
     pub warnings: Vec<Fault>,
+}
+
+impl Loaded {
+    /// Where a key was set: `restart.delay`.
+    pub fn origin(&self, key: &str) -> Origin {
+        let entry = self.effective.iter().find(|entry| entry.path == key);
+        entry.map_or(Origin::Default, |entry| entry.origin.clone())
+    }
 }
 
 /// Everything that is wrong with a configuration, one line each. Exit code 78.
@@ -88,6 +97,28 @@ pub fn load_in(
     let loaded = layer::load(&layers, faults, checks::contradictions).map_err(Faults)?;
     Ok(Loaded { config: loaded.config, effective: loaded.effective, file, warnings })
 }
+
+/// The documented example, `scripts/sexton.toml`.
+pub fn example() -> String {
+    sexton_config::show::example::<Config>(HEAD)
+}
+
+/// Its first lines.
+const HEAD: &[&str] = &[
+    "sexton.toml: the configuration of Sexton's supervisor, with every key.",
+    "",
+    "The file is the one named by --config or SEXTON_CONFIG, else $XDG_CONFIG_HOME/sexton/sexton.toml, else \
+     /etc/sexton/sexton.toml.",
+    "",
+    "A value is taken from a flag, else from the variable named with the key, else from this file, else from the \
+     preset, else it is the default. Lines that begin with #key show the default, or an example where the default is \
+     none. Lists and tables replace the default as a whole. Sizes and durations are texts with a unit.",
+    "",
+    "Changes count when the supervisor gets SIGHUP, unless something else is said with the key.",
+    "",
+    "  supervisor config print       each value in force and where it was set",
+    "  supervisor config validate    every fault, with file, line and key",
+];
 
 /// What the preset sets, and, where nobody chose it, which one it is and why.
 fn preset_layers(layers: &[Layer]) -> Vec<Layer> {

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sexton_config::url::HttpUrl;
 use sexton_config::{document, section};
 use sexton_model::event::EventKind;
 use sexton_model::units::Bytes;
@@ -14,9 +13,9 @@ use sexton_model::verdict::Cause;
 
 use super::values::{
     Amount, CgroupCreate, Journald, MemberOom, Nodes, OomScoreAdj, Preset, Quiesce, Reaction, ReadyProbe,
-    Resource, Rule, Step, StopSignal, Template,
+    Resource, Step, StopSignal, Template, Url,
 };
-use crate::policy::Restart;
+use crate::policy::{Restart, Rule};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -101,7 +100,7 @@ section! {
         /// How it shows that: not at all, by sd_notify, by answering 200, or by answering with a status document
         probe: ReadyProbe = ReadyProbe::None, NextStart;
         /// Where it is asked
-        url: Option<HttpUrl> = None, NextStart,
+        url: Option<Url> = None, NextStart,
             unset "on the prover's socket, /readyz or /status", example "\"http://127.0.0.1:9821/status\"";
         /// Until it must be ready; 0s: for ever
         timeout: Duration = Duration::from_secs(15 * 60), Now;
@@ -118,7 +117,7 @@ section! {
         /// What to do then: only an event, or also a restart
         on_stall: Reaction = Reaction::Report, Now;
         /// Where its status is
-        url: Option<HttpUrl> = None, Now,
+        url: Option<Url> = None, Now,
             unset "as [ready] url", example "\"http://127.0.0.1:9821/status\"";
         /// For provers that send WATCHDOG=1 by sd_notify: longest time between two; 0s: not watched
         notify_timeout: Duration = Duration::ZERO, Now;

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use sexton_config::setting::{Name, Setting, read_string, wrong_type};
 use sexton_config::toml::{Table, Value};
 use sexton_config::{Node, Problem, Raw, choices};
+use sexton_control::target::Target;
 use sexton_model::units::Bytes;
 use sexton_model::wait::signal_name;
+use sexton_process::limits;
 
-use crate::policy::Restart;
+use crate::policy::{Restart, Rule};
 
 /// Whose defaults hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
     /// Sexton's own prover.
     Bundled,
@@ -19,17 +21,6 @@ pub enum Preset {
     Cuzk,
     /// Any command.
     Generic,
-}
-
-/// What a rule of `[restart]` says of an ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// Restart after it, whatever the policy says.
-    Restart,
-    /// No restart: the supervisor ends with the prover's code.
-    Stop,
-    /// No restart before somebody says `start`.
-    Fail,
 }
 
 /// What to do when another process of the prover's cgroup was killed for memory.
@@ -307,39 +298,20 @@ impl Setting for Nodes {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource(pub String);
 
-const RESOURCES: [&str; 16] = [
-    "as",
-    "core",
-    "cpu",
-    "data",
-    "fsize",
-    "locks",
-    "memlock",
-    "msgqueue",
-    "nice",
-    "nofile",
-    "nproc",
-    "rss",
-    "rtprio",
-    "rttime",
-    "sigpending",
-    "stack",
-];
-
 impl Name for Resource {
     fn kind() -> String {
         "a resource like nofile".to_owned()
     }
 
     fn from_name(name: &str) -> Result<Self, String> {
-        if RESOURCES.contains(&name) {
+        if limits::number(name).is_some() {
             return Ok(Self(name.to_owned()));
         }
         let said = name.to_lowercase();
         let plain = said.strip_prefix("rlimit_").or_else(|| said.strip_prefix("limit")).unwrap_or(&said);
-        Err(match sexton_config::fault::nearest(plain, RESOURCES) {
+        Err(match sexton_config::fault::nearest(plain, limits::names()) {
             Some(meant) => format!("no such resource: did you mean {meant}?"),
-            None => format!("no such resource: they are {}", RESOURCES.join(", ")),
+            None => format!("no such resource: they are {}", limits::names().collect::<Vec<_>>().join(", ")),
         })
     }
 
@@ -384,5 +356,23 @@ impl Setting for Amount {
                 i64::try_from(number).map_or_else(|_| Bytes(number).write(), |n| Some(Value::Integer(n)))
             }
         }
+    }
+}
+
+/// A URL that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url(pub Target);
+
+impl Setting for Url {
+    fn kind() -> String {
+        "a URL like \"http://127.0.0.1:9821/status\" or \"unix:/run/prover.sock:/readyz\"".to_owned()
+    }
+
+    fn read(node: &Node) -> Result<Self, Vec<Problem>> {
+        read_string(node, |text| text.parse().map(Self))
+    }
+
+    fn write(&self) -> Option<Value> {
+        Some(Value::String(self.0.to_string()))
     }
 }
