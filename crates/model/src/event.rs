@@ -42,6 +42,30 @@ pub enum EventKind {
     DescendantsLeft,
     /// The keeper is gone; the supervisor is the parent now.
     KeeperLost,
+    /// The run is not ready in time; `seconds`, `why`.
+    ReadinessOverdue,
+    /// No partition has ended for too long, while there is work; `seconds`, `in_hand`, `in_flight`.
+    ProgressStalled,
+    /// One has ended after a stall, or the work is gone; `stalled_seconds`, `in_flight`.
+    ProgressResumed,
+    /// The run's status cannot be read; `seconds`, `why`.
+    StatusSilent,
+    /// It can be read again; `silent_seconds`.
+    StatusAnswering,
+    /// The run did not say in time that it lives, as it had promised by `sd_notify`; `seconds`, `why`.
+    HeartbeatLost,
+    /// The run said something of itself by `sd_notify`; what it said.
+    Notified,
+    /// Something came to the notification socket that is not taken; `why`, `pid`, `messages`.
+    NotifyRefused,
+    /// The run has finished its work and takes no more; `abandoned`: jobs that are still listed and nobody works on.
+    Quiesced,
+    /// It has not, or that cannot be told; `why`, `in_flight`.
+    QuiesceFailed,
+    /// It takes work again; or not, then `why`.
+    Unquiesced,
+    /// A hook did not do its work; `command`, `event`, `event_seq`, `why`, `output`.
+    HookFailed,
     /// A kind that this version does not know (written by a newer one).
     #[serde(other)]
     Other,

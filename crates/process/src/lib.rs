@@ -5,7 +5,8 @@
 //!
 //! * **Addressed waits only.** A blind `waitpid(-1)` steals the status that somebody else waits for, so every wait
 //!   names a process ([`Pidfd::peek`], [`reap_orphans`]).
-//! * **Signals by pidfd only.** A PID can be reused between the look and the kill; a [`Pidfd`] cannot.
+//! * **Signals by pidfd only.** A PID can be reused between the look and the kill; a [`Pidfd`] cannot. (A group is
+//!   signalled by number, while its leader is a child of ours that nobody has reaped: [`kill_group`].)
 //! * **Look before reaping.** [`Pidfd::peek`] leaves the zombie in place, so that its evidence can be read, and its
 //!   status written durably, while the PID still means this process.
 //!
@@ -16,6 +17,7 @@
 //! | [`cgroup`] | makes, limits, kills and removes cgroups of our own |
 //! | [`pidfd`] | a handle on one process: signal, peek, reap, exit status of a stranger |
 //! | [`orphans`] | reaps what a subreaper inherits, without touching its own children |
+//! | [`group`] | ends a process group of our own |
 //! | [`inherit`] | takes over descriptors that came through `exec` |
 //! | [`identity`] | boot id, PID namespace and start time of a process |
 //! | [`fifo`], [`splice`] | the FIFO that carries a prover's output, and its way into a file inside the kernel |
@@ -28,6 +30,7 @@
 
 pub mod cgroup;
 pub mod fifo;
+pub mod group;
 pub mod identity;
 pub mod inherit;
 pub mod klog;
@@ -41,6 +44,7 @@ pub mod spawn;
 pub mod splice;
 pub mod watch;
 
+pub use group::kill_group;
 pub use identity::{identity, start_ticks};
 pub use inherit::inherited;
 pub use limits::{ResourceLimit, no_core};

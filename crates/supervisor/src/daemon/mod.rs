@@ -17,7 +17,13 @@
 //! | [`history`] | what earlier runs teach: times of drains, needs |
 //! | [`signal_trace`] | who sent SIGKILL, where that is traced |
 //! | [`start`] | making a run; taking over what an earlier supervisor left |
-//! | [`probe`] | asks a starting prover whether it is ready |
+//! | [`probe`] | whether a starting prover is ready |
+//! | [`watchdog`] | whether a ready one gets on with its work |
+//! | [`prover_status`] | reads its `/status` |
+//! | [`notify`] | what it says of itself by `sd_notify` |
+//! | [`quiesce`] | has it finish its work and take no more, and takes that back |
+//! | [`hooks`], [`side_command`] | commands of the operator's, run on events and beside the prover |
+//! | [`service_manager`] | what we tell systemd |
 //! | [`relay`] | the prover's output on our own standard output |
 //! | [`server`] | the control socket |
 //! | [`metrics`] | `/metrics`, and what it counts |
@@ -31,17 +37,24 @@ pub mod footprint;
 pub mod gate;
 pub mod history;
 mod holders;
+pub mod hooks;
 pub mod judging;
 pub mod link;
 pub mod live;
 pub mod locks;
 pub mod metrics;
+pub mod notify;
 pub mod probe;
+pub mod prover_status;
+pub mod quiesce;
 pub mod relay;
 pub mod server;
+pub mod service_manager;
+pub mod side_command;
 pub mod signal_trace;
 pub mod start;
 pub mod tracking;
+pub mod watchdog;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -50,6 +63,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sexton_control::prover::READYZ;
+use sexton_control::target::Target;
 use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
@@ -74,7 +89,7 @@ use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
 use metrics::Counters;
-use probe::Probe;
+use probe::{Probe, Readiness};
 use relay::Relay;
 use signal_trace::SignalTrace;
 
@@ -164,6 +179,7 @@ enum News {
     Due,
     Look,
     Ready,
+    ReadinessOverdue(String),
 }
 
 /// The supervisor of one prover.
@@ -376,7 +392,7 @@ impl Daemon {
         };
         let ready = async {
             match probe {
-                Some(probe) => probe.ready().await,
+                Some(probe) => probe.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -388,7 +404,10 @@ impl Daemon {
             () = ended => News::RunEnded,
             () = due => News::Due,
             () = look => News::Look,
-            () = ready => News::Ready,
+            news = ready => match news {
+                probe::News::Ready => News::Ready,
+                probe::News::Overdue { why } => News::ReadinessOverdue(why),
+            },
         }
     }
 
@@ -447,6 +466,10 @@ impl Daemon {
                 self.feed(Input::Due).await;
             }
             News::Look => self.look().await,
+            News::ReadinessOverdue(why) => {
+                let run_id = self.run_id();
+                self.log(EventKind::ReadinessOverdue, run_id.as_deref(), json!({"why": why}));
+            }
             News::Ready => {
                 self.probe = None;
                 let run_id = self.run_id();
@@ -502,7 +525,8 @@ impl Daemon {
         if self.machine.state() != State::Starting || !policy.awaits_readiness {
             self.probe = None;
         } else if self.probe.is_none() {
-            self.probe = Some(Probe::start(place.prover_socket()));
+            let readiness = Readiness::Http(Target::unix(place.prover_socket(), READYZ));
+            self.probe = Some(Probe::start(readiness, Duration::ZERO, None));
         }
     }
 
