@@ -5,7 +5,7 @@ use std::fmt;
 use sexton_diagnosis::death::Facts;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
-use sexton_model::verdict::Verdict;
+use sexton_model::verdict::{Cause, Confidence, Verdict};
 
 use super::stage::Stage;
 use super::table::{Expected, Sight, expected};
@@ -82,6 +82,12 @@ impl Cell {
             right.0.extend(blind.expected().expect("excluded in both columns").0.clone());
         }
 
+        if was_starved(&known) {
+            let suspected =
+                Sight { cause: Cause::OomSuspected, level: None, confidence: Confidence::Possible };
+            right.0.push(suspected);
+        }
+
         let mut wrong = Vec::new();
         if !right.allows(&record.verdict) {
             wrong.push(format!("expected {right}"));
@@ -112,6 +118,12 @@ impl Cell {
         };
         !log.whole || (self.death.is_logged_fault() && !names_it())
     }
+}
+
+/// Whether the supervisor was not let run for so long that the prover can have moved unseen to another cgroup, and been killed
+/// there: then it may suspect an OOM kill where the host counted any, and must not say more.
+pub(super) fn was_starved(known: &Facts) -> bool {
+    known.cgroup_last_seen_seconds.is_none_or(|seconds| seconds > 1.0)
 }
 
 impl Outcome {

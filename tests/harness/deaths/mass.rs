@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use sexton_diagnosis::death::Facts;
 use sexton_model::exit::ExitRecord;
 use sexton_model::verdict::Cause;
 
+use super::cell::was_starved;
 use super::{KernelLog, LIMIT_BYTES, MEAL_MIB, PATIENCE, Tally};
 use crate::{Skip, Supervised, V1Cgroup, fixture_path, wait_until};
 
@@ -30,15 +32,15 @@ pub fn run(kills: usize, seed: u64) -> Result<(Tally, Vec<String>), Skip> {
     });
     let (mut tally, mut wrong) = (Tally::default(), Vec::new());
     for result in results {
-        for (intent, whole, record) in result? {
-            count(&mut tally, &mut wrong, &intent, &record, whole);
+        for (intent, known, record) in result? {
+            count(&mut tally, &mut wrong, &intent, &record, known.as_ref());
         }
     }
     Ok((tally, wrong))
 }
 
-/// What it meant to die of, whether the kernel log was whole, and the record.
-type Death = (String, Option<bool>, ExitRecord);
+/// What it meant to die of, what was known, and the record.
+type Death = (String, Option<Facts>, ExitRecord);
 
 fn supervise_many(log: KernelLog, deaths: usize, seed: u64) -> Result<Vec<Death>, Skip> {
     let cgroup = V1Cgroup::new("memory")?;
@@ -75,18 +77,27 @@ fn supervise_many(log: KernelLog, deaths: usize, seed: u64) -> Result<Vec<Death>
     let mut exits = place.exits();
     // The last one was stopped on its way.
     exits.truncate(deaths);
-    let whole = |record: &ExitRecord| {
+    let known = |record: &ExitRecord| {
         let facts = fs::read(place.state().join("runs").join(&record.run_id).join("facts.json")).ok()?;
-        let facts: sexton_diagnosis::death::Facts = serde_json::from_slice(&facts).ok()?;
-        facts.kernel_log.value().map(|log| log.whole)
+        serde_json::from_slice::<Facts>(&facts).ok()
     };
     let intent = |record: &ExitRecord| fs::read_to_string(intents.join(&record.run_id)).unwrap_or_default();
-    Ok(exits.into_iter().map(|record| (intent(&record), whole(&record), record)).collect())
+    Ok(exits.into_iter().map(|record| (intent(&record), known(&record), record)).collect())
 }
 
-fn count(tally: &mut Tally, wrong: &mut Vec<String>, intent: &str, record: &ExitRecord, whole: Option<bool>) {
+fn count(
+    tally: &mut Tally,
+    wrong: &mut Vec<String>,
+    intent: &str,
+    record: &ExitRecord,
+    known: Option<&Facts>,
+) {
+    let whole = known.and_then(|known| Some(known.kernel_log.value()?.whole));
     let expected = if intent == "oom" { Cause::OomOwnLimit } else { Cause::KilledUnknown };
-    let is_right = record.verdict.cause == expected && record.wait.signal == Some(libc::SIGKILL);
+    let starved = intent != "oom" && known.is_some_and(was_starved);
+    let suspected = starved && record.verdict.cause == Cause::OomSuspected;
+    let is_right =
+        (record.verdict.cause == expected || suspected) && record.wait.signal == Some(libc::SIGKILL);
     tally.all += 1;
     tally.right += usize::from(is_right);
     tally.overrun += usize::from(whole == Some(false));
