@@ -63,7 +63,14 @@ fn supervise_many_deaths(seed: u64, deaths: usize) {
     fs::create_dir(&intents).unwrap();
     let (program, seed) = (fixture_path(), seed.to_string());
     let command = [program.to_str().unwrap(), "die-at-random", &seed, intents.to_str().unwrap()];
-    let flags = ["--restart", "always", "--backoff", "1ms", "--backoff-max", "1ms", "--intensity", "0"];
+    // Among the random codes are those that no restart follows by default.
+    let config = place.folder().join("sexton.toml");
+    fs::write(
+        &config,
+        "[restart]\npolicy = \"always\"\ndelay = \"1ms\"\ndelay_max = \"1ms\"\nintensity = 0\ncodes = {}\n",
+    )
+    .unwrap();
+    let flags = ["--config", config.to_str().unwrap()];
     let _running = place.run(&flags, &command);
 
     let restarted = |times: usize| {

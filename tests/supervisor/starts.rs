@@ -98,7 +98,7 @@ fn kwaainet_35_never_two_provers_whenever_the_supervisor_is_killed() {
 #[test]
 fn never_two_provers_whenever_the_keeper_is_killed() {
     let mut jealous = Jealous::new();
-    let flags = ["--restart", "always", "--backoff", "0s", "--backoff-max", "0s"];
+    let flags = ["--restart", "always", "--backoff", "0s", "--backoff-max", "0s", "--intensity", "0"];
     let (mut supervisor, _) = jealous.place.run_until_ready(&flags, &jealous.command());
     for _ in 0..rounds() {
         let status = jealous.place.wait_until_ready(&mut supervisor);

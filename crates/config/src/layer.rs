@@ -132,11 +132,11 @@ impl Layer {
     }
 }
 
-/// The tables of a section, each with the line where it begins: one, or those of an array of tables.
-fn tables<'a>(
-    section: &SectionInfo,
-    entry: &'a Entry,
-) -> Result<Vec<(usize, &'a BTreeMap<String, Entry>)>, String> {
+/// A table, and the line where it begins.
+type Table<'a> = (usize, &'a BTreeMap<String, Entry>);
+
+/// The tables of a section: one, or those of an array of tables.
+fn tables<'a>(section: &SectionInfo, entry: &'a Entry) -> Result<Vec<Table<'a>>, String> {
     let table = |node: &'a Node| match &node.raw {
         Raw::Table(entries) => Some((node.line, entries)),
         _ => None,

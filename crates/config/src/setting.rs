@@ -198,7 +198,7 @@ pub fn duration_text(duration: Duration) -> String {
     if nanos == 0 {
         return "0s".to_owned();
     }
-    let exact = UNITS.iter().find(|(_, scale)| nanos % scale == 0);
+    let exact = UNITS.iter().find(|(_, scale)| nanos.is_multiple_of(*scale));
     exact.map(|(unit, scale)| format!("{}{unit}", nanos / scale)).unwrap_or_default()
 }
 
