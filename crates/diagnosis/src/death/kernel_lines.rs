@@ -29,22 +29,26 @@ pub struct OomKill {
     context: Option<OomContext>,
     /// Path of the limit, from a kernel before 5.0, which says that in a line of its own.
     legacy_limit: Option<(String, String)>,
+    /// The cgroup whose members were all to go (`memory.oom.group`): it says nothing else of those after the first.
+    group: Option<String>,
 }
 
 /// All OOM kills in the kernel log since the run began, in order.
 pub fn oom_kills(facts: &Facts) -> Reading<Vec<OomKill>> {
     facts.kernel_log.clone().map(|log| {
         let (mut kills, mut context, mut legacy) = (Vec::new(), None::<OomContext>, None);
+        let mut group = None;
         for event in log.events {
             match event.fact {
-                KernelFact::OomContext(line) => context = Some(line),
+                KernelFact::OomContext(line) => (context, group) = (Some(line), None),
+                KernelFact::OomGroup(line) => group = Some(line.memcg),
                 KernelFact::OomLimit(line) => legacy = Some((line.task_memcg, line.oom_memcg)),
                 KernelFact::OomKilled(killed) => {
-                    // Records of two kills can interleave: a context belongs to the kill of the PID that it names. With
-                    // `memory.oom.group` the members after the first have none of their own.
+                    // Records of two kills can interleave: a context belongs to the kill of the PID that it names.
                     let context = context.take().filter(|c| c.pid.is_none_or(|pid| pid == killed.victim.pid));
                     let victim = victim(&facts.tasks, &killed, context.as_ref(), facts);
-                    kills.push(OomKill { victim, killed, context, legacy_limit: legacy.take() });
+                    let (legacy_limit, group) = (legacy.take(), group.clone());
+                    kills.push(OomKill { victim, killed, context, legacy_limit, group });
                 }
                 _ => {}
             }
@@ -103,7 +107,8 @@ impl OomKill {
     /// Whether the lines say that the victim was in the cgroup at `path`.
     pub fn is_in(&self, path: &str) -> bool {
         let named = self.context.as_ref().and_then(|context| context.task_memcg.as_deref());
-        let named = named.or(self.legacy_limit.as_ref().map(|(task, _)| task.as_str()));
+        let named =
+            named.or(self.legacy_limit.as_ref().map(|(task, _)| task.as_str())).or(self.group.as_deref());
         named.is_some_and(|memcg| memcg.ends_with(path.trim_end_matches('/')))
     }
 

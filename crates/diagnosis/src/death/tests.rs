@@ -5,7 +5,7 @@ use sexton_model::baseline::CgroupBaseline;
 use sexton_model::cgroup::{
     CgroupLevel, CgroupVersion, LevelCounters, Limit, Members, MemoryCgroup, MemoryStat,
 };
-use sexton_model::kernel::fact::{Named, OomContext, OomKilled, OomScope, Segfault, Xid};
+use sexton_model::kernel::fact::{Named, OomContext, OomGroup, OomKilled, OomScope, Segfault, Xid};
 use sexton_model::kernel::trace::{SignalOrigin, SignalOutcome, SignalSent};
 use sexton_model::kernel::{KernelEvent, KernelFact};
 use sexton_model::reading::{ObstacleKind, Reading};
@@ -279,6 +279,24 @@ fn a_member_killed_while_the_main_process_lived_on_is_an_event_and_no_verdict() 
     assert!(judge(&facts).members_killed[0].contains("helper"));
     facts.wait = WaitStatus::killed(15, false);
     expect(&facts, Cause::Terminated, None, Confidence::Likely);
+}
+
+#[test]
+fn members_that_go_with_the_run_are_named_though_only_the_first_kill_says_where_it_was() {
+    let group = |memcg: &str| KernelFact::OomGroup(OomGroup { memcg: memcg.to_owned() });
+    let member = |number| oom(number, "helper", None, "").pop().unwrap();
+    let events = |memcg| {
+        let first = oom(PID, "prover", Some("/pod/prover"), "/pod/prover");
+        first.into_iter().chain([event(group(memcg)), member(9), member(10)]).collect::<Vec<_>>()
+    };
+    let mut facts = killed_run();
+    facts.memberships = vec![membership(3, [3, 0], false)];
+    facts.kernel_log = log(events("/pod/prover"));
+    expect(&facts, Cause::OomOwnLimit, Some(Level::Own), Confidence::Certain);
+    assert_eq!(judge(&facts).members_killed.len(), 2);
+    // All of a cgroup above: of whom it names, nothing says that they were ours.
+    facts.kernel_log = log(events("/pod"));
+    assert_eq!(judge(&facts).members_killed.len(), 0);
 }
 
 #[test]
