@@ -40,9 +40,9 @@ impl V1Cgroup {
         Ok(Self { path })
     }
 
-    /// The words before a command line that is to run in it.
+    /// The words before a command line that is to run in it. A supervisor started so makes no other one for its prover.
     pub fn entrance(&self) -> Vec<String> {
-        let script = "echo $$ > \"$0\" && exec \"$@\"";
+        let script = "echo $$ > \"$0\" && SEXTON_CGROUP_CREATE=never exec \"$@\"";
         let procs = self.path.join("cgroup.procs").display().to_string();
         ["sh", "-c", script].map(str::to_owned).into_iter().chain([procs]).collect()
     }

@@ -108,6 +108,12 @@ impl MemoryHierarchy {
         self.place.levels()
     }
 
+    /// The cgroup that the process is in: the one that is charged, or in v2 one below it that does without the memory
+    /// controller.
+    pub fn process_level(&self) -> &LevelFolder {
+        self.place.without_memory.first().unwrap_or(&self.place.own)
+    }
+
     /// Folder of the cgroup that is charged.
     pub fn own_folder(&self) -> &Path {
         &self.place.own.folder

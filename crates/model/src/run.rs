@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::cgroup::CgroupVersion;
 
 /// What tells one process from every other that this host ever ran.
 ///
@@ -44,6 +45,17 @@ pub struct CgroupPath {
     pub path: String,
 }
 
+/// A cgroup that was made for one run. Only in such a one may processes be killed by cgroup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeCgroup {
+    /// The interface.
+    pub version: CgroupVersion,
+    /// As `/proc/PID/cgroup` showed it to its maker.
+    pub path: String,
+    /// Its folder on this host, lossy UTF-8.
+    pub folder: String,
+}
+
 /// `run.json`: written durably before the prover's first instruction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -61,6 +73,9 @@ pub struct RunRecord {
     pub started_at: Timestamp,
     /// Cgroups of the process at its start.
     pub cgroups: Vec<CgroupPath>,
+    /// The one among them that was made for this run; `null` where none was.
+    #[serde(default)]
+    pub made_cgroup: Option<MadeCgroup>,
     /// What the supervisor hands the prover as its memory budget; absent where none is set.
     pub budget_bytes: Option<u64>,
 }

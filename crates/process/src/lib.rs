@@ -54,7 +54,7 @@ pub use pidfd::{Ended, Pidfd, Usage};
 pub use readable::Readable;
 pub use spawn::{Held, Spawn, SpawnError, Stage};
 
-pub use libc::{EBUSY, ECANCELED, EIO, ENOENT, SIGINT, SIGKILL, SIGTERM};
+pub use libc::{EBUSY, ECANCELED, EINVAL, EIO, ENOENT, ESRCH, SIGINT, SIGKILL, SIGTERM};
 
 /// Names the calling thread, of the main thread the process, as `ps` shows it: 15 bytes at most.
 ///

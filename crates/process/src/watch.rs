@@ -1,4 +1,4 @@
-//! Tells when a file has grown, without polling.
+//! Tells when a file, or one in a folder, has grown, without polling.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -7,18 +7,18 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-/// Readable (`poll`) once the file was written to since the last [`Self::clear`].
+/// Readable (`poll`) once a file was written to, or moved into the folder, since the last [`Self::clear`].
 #[derive(Debug)]
 pub struct Watch(Inotify);
 
 impl Watch {
-    /// Watches `path` for writes.
+    /// Watches `path`, a file or a folder of files, for writes.
     ///
     /// # Errors
     /// `ENOENT`, or `EMFILE`/`ENOSPC` at the user's limit of inotify instances or watches.
     pub fn writes(path: &Path) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
-        inotify.add_watch(path, AddWatchFlags::IN_MODIFY)?;
+        inotify.add_watch(path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO)?;
         Ok(Self(inotify))
     }
 

@@ -16,6 +16,7 @@
 //! | [`daemon`] | the shell around them: one loop |
 //! | [`keeper`] | the prover's parent |
 //! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
+//! | [`rotated`] | logs across the files that rotation makes of them |
 //! | [`doctor`], [`bundle`], [`runbook`] | before a death, after it, and what to do |
 //! | [`terminal`] | what an operator's terminal is shown |
 //! | [`bounded`] | readings that give up |
@@ -35,6 +36,7 @@ pub mod keeper;
 pub mod machine;
 pub mod place;
 pub mod policy;
+pub mod rotated;
 pub mod runbook;
 pub mod runs;
 pub mod script_check;

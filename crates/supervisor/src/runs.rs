@@ -1,7 +1,7 @@
 //! The state folder's `runs/`: a folder per run, from its record before the start to its exit record.
 
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -11,6 +11,7 @@ use sexton_model::exit::{ExitRecord, LAST_WORDS_BYTES};
 use sexton_model::run::RunRecord;
 
 use crate::keeper::wait_file::WaitRecord;
+use crate::rotated;
 
 /// A file of a run that cannot be read as what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +108,7 @@ impl RunDir {
         self.0.join("facts.json")
     }
 
-    /// What the prover wrote, byte for byte.
+    /// What the prover wrote last, byte for byte; [`rotated`] reads what came before it too.
     pub fn output_file(&self) -> PathBuf {
         self.0.join("output.log")
     }
@@ -144,15 +145,10 @@ impl RunDir {
     /// The last [`LAST_WORDS_BYTES`] of the output, and whether there was more.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// Where the log cannot be read.
     pub fn last_words(&self) -> io::Result<(String, bool)> {
-        let mut file = fs::File::open(self.output_file())?;
-        let length = file.metadata()?.len();
-        let start = length.saturating_sub(LAST_WORDS_BYTES as u64);
-        file.seek(SeekFrom::Start(start))?;
-        let mut bytes = Vec::with_capacity((length - start) as usize);
-        file.take(LAST_WORDS_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok((String::from_utf8_lossy(&bytes).into_owned(), start > 0))
+        let (bytes, total) = rotated::tail(&self.output_file(), LAST_WORDS_BYTES as u64)?;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), total > LAST_WORDS_BYTES as u64))
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 pub enum Stage {
     /// `setsid`
     Session = 1,
-    /// Joining a cgroup.
+    /// Making or joining a cgroup.
     Cgroup,
     /// `setrlimit`
     Limit,
@@ -66,7 +66,7 @@ pub enum SpawnError {
 fn stage_text(stage: Stage) -> &'static str {
     match stage {
         Stage::Session => "cannot start a session",
-        Stage::Cgroup => "cannot join the cgroup",
+        Stage::Cgroup => "cannot make or join a cgroup of its own",
         Stage::Limit => "cannot set a resource limit",
         Stage::OomScore => "cannot set oom_score_adj",
         Stage::Descriptors => "cannot place file descriptors",
@@ -89,10 +89,11 @@ fn hint(stage: Stage, errno: i32) -> &'static str {
 }
 
 impl SpawnError {
-    /// The failed step and its errno, where a child got as far as that.
+    /// The failed step and its errno, where it came to that.
     pub fn step(&self) -> Option<(Stage, i32)> {
         match self {
             Self::Child(stage, errno) => Some((*stage, *errno)),
+            Self::Node(_) => Some((Stage::MemoryPolicy, libc::EINVAL)),
             _ => None,
         }
     }

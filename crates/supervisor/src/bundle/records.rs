@@ -1,7 +1,7 @@
 //! The runs and the journal.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use sexton_model::reading::{ObstacleKind, Reading};
 use super::part::{Answer, Part};
 use super::secrets;
 use crate::daemon::tracking::Tracked;
+use crate::rotated;
 use crate::runs::{self, RunDir};
 
 /// Most of one record. They have some ten KiB.
@@ -44,7 +45,8 @@ fn run(part: &mut Part, dir: &RunDir) {
         part.read(format!("{id} {file}"), name(&file), read);
     }
     part.read(format!("{id} evidence.bin"), name("evidence.bin"), whole(&dir.evidence_file()));
-    tail(part, &format!("{id} output"), &name("output.tail"), &dir.output_file(), LAST_WORDS_BYTES as u64);
+    let output = rotated::tail(&dir.output_file(), LAST_WORDS_BYTES as u64);
+    tail(part, &format!("{id} output"), &name("output.tail"), output);
 }
 
 /// The record with the secrets of its command line masked; what holds none stays as it is, byte for byte.
@@ -60,7 +62,7 @@ fn without_secrets(part: &mut Part, name: &str, bytes: Vec<u8>) -> Vec<u8> {
 /// The end of the journal, from the beginning of a line on.
 pub fn journal(path: &Path) -> Part {
     let mut part = Part::default();
-    tail(&mut part, "journal", "journal.ndjson", path, JOURNAL_BYTES);
+    tail(&mut part, "journal", "journal.ndjson", rotated::tail(path, JOURNAL_BYTES));
     for entry in &mut part.entries {
         let is_cut = part.findings.iter().any(|finding| finding.answer == Answer::Truncated);
         if let Some(end) = entry.bytes.iter().position(|byte| *byte == b'\n').filter(|_| is_cut) {
@@ -105,17 +107,9 @@ fn unreadable<T>(error: &io::Error) -> Reading<T> {
     }
 }
 
-fn tail(part: &mut Part, what: &str, name: &str, path: &Path, most: u64) {
-    let read = || -> io::Result<(Vec<u8>, u64)> {
-        let mut file = File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes)?;
-        Ok((bytes, length))
-    };
-    match read() {
-        Ok((bytes, length)) if length > most => {
+fn tail(part: &mut Part, what: &str, name: &str, end: io::Result<(Vec<u8>, u64)>) {
+    match end {
+        Ok((bytes, length)) if length > bytes.len() as u64 => {
             part.add(what, Answer::Truncated, format!("the last {} of {length} bytes", bytes.len()));
             part.file(name, bytes);
         }

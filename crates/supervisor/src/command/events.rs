@@ -1,7 +1,6 @@
 //! `supervisor events`
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,6 +10,8 @@ use sexton_process::watch::Watch;
 
 use super::{Failure, show};
 use crate::place::Place;
+use crate::rotated::Follower;
+use crate::rotated::Place::Beginning;
 use crate::terminal::calm_line;
 
 /// Show what happened: starts, endings, signals, changes of state
@@ -60,7 +61,7 @@ pub(super) async fn events(place: &Place, args: &EventsArgs, json: bool) -> Resu
     };
     // Before the first reading, so that nothing falls between the two.
     let news = if args.follow { Some(News::of(&path).map_err(unreadable)?) } else { None };
-    let mut lines = Lines::of(File::open(&path).map_err(unreadable)?);
+    let mut lines = Lines::of(Follower::open(&path, Beginning).map_err(unreadable)?);
     loop {
         while let Some(line) = lines.next_whole().map_err(unreadable)? {
             print(&line, args, json)?;
@@ -98,7 +99,7 @@ fn sentence(event: &Event, raw: &str) -> String {
     calm_line(&line) + "\n"
 }
 
-/// Tells when the journal has grown.
+/// Tells when the journal has grown, or another file has taken its place.
 struct News {
     watch: Watch,
     readable: Readable,
@@ -106,7 +107,7 @@ struct News {
 
 impl News {
     fn of(path: &Path) -> std::io::Result<Self> {
-        let watch = Watch::writes(path)?;
+        let watch = Watch::writes(path.parent().unwrap_or(path))?;
         Ok(Self { readable: Readable::new(&watch)?, watch })
     }
 
@@ -125,9 +126,9 @@ struct Lines<R> {
     rest: Vec<u8>,
 }
 
-impl Lines<BufReader<File>> {
-    fn of(file: File) -> Self {
-        Self { source: BufReader::new(file), rest: Vec::new() }
+impl<R: Read> Lines<BufReader<R>> {
+    fn of(source: R) -> Self {
+        Self { source: BufReader::new(source), rest: Vec::new() }
     }
 }
 
@@ -146,6 +147,7 @@ impl<R: BufRead> Lines<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::*;

@@ -10,7 +10,11 @@ use sexton_config::{Choice, Fault, Setting};
 use super::{Failure, duration, show};
 use crate::config::values::{Preset, ReadyProbe};
 use crate::config::{self, Flag, Loaded};
+use crate::daemon::own_cgroup;
+use crate::daemon::retention::Retention;
+use crate::daemon::surroundings::Surroundings;
 use crate::daemon::{self, Settings};
+use crate::keeper::log::Rotation;
 use crate::place::Place;
 use crate::policy::{Policy, Restart};
 
@@ -111,7 +115,18 @@ pub(super) async fn run(place: Place, args: RunArgs, file: Option<&Path>) -> Res
         ..config.policy()
     };
     let (core, signal_trace) = (config.prover.core_dumps, config.prover.signal_trace);
-    Ok(daemon::run(Settings { place, command, policy, core, signal_trace }).await?)
+    let settings = Settings {
+        place,
+        command,
+        policy,
+        core,
+        signal_trace,
+        cgroup: own_cgroup::Settings::of(&config.cgroup),
+        surroundings: Surroundings::of(&config.cgroup),
+        rotation: Rotation::of(&config.log),
+        retention: Retention::of(&config.log),
+    };
+    Ok(daemon::run(settings).await?)
 }
 
 /// Program and arguments: those given, else those of the preset.

@@ -1,67 +1,95 @@
 //! Processes that a run left behind: they go on, and hold what they hold, after it ended.
 
-use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sexton_host::task::Tasks;
 use sexton_model::event::EventKind;
-use sexton_model::reading::Reading;
+use sexton_model::run::ProcessIdentity;
 use sexton_model::status::Descendant;
 
 use super::Daemon;
+use super::tree::{Tree, living};
+use crate::runs::{self, RunDir};
 
 /// How many are named at most.
 pub const MOST: usize = 32;
 
-impl Daemon {
-    /// Tells what an ended run has left behind: nobody stops that.
-    pub(super) fn name_descendants(&mut self, run_id: &str) {
-        let known = std::mem::take(&mut self.descendants);
-        self.descendants = self.left_behind();
-        let new: Vec<_> = self.descendants.iter().filter(|process| !known.contains(process)).collect();
-        if !new.is_empty() {
-            let details = json!({"descendants": new});
-            self.say(&format!("of run {run_id} these go on: {}", named(new)));
-            self.log(EventKind::DescendantsLeft, Some(run_id), details);
-        }
+/// One of them, so that it is known again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Left {
+    identity: ProcessIdentity,
+    name: String,
+}
+
+impl Left {
+    fn now(pid: i32, name: &str) -> Option<Self> {
+        Some(Self { identity: sexton_process::identity(pid).ok()?, name: name.to_owned() })
     }
 
-    /// Those that have ended since they were named.
-    pub(super) fn forget_ended_descendants(&mut self) {
-        if !self.descendants.is_empty() {
-            let living = self.left_behind();
-            self.descendants.retain(|process| living.contains(process));
-        }
-    }
-
-    fn left_behind(&self) -> Vec<Descendant> {
-        let prover = self.live.as_ref().map(|live| live.pid);
-        left_behind(&Tasks::system(), &self.own_pids(), prover)
+    fn lives(&self) -> bool {
+        let pid = self.identity.pid;
+        sexton_process::identity(pid).is_ok_and(|now| now == self.identity)
+            && living(&Tasks::system(), pid).is_some()
     }
 }
 
-/// The living processes below `roots` (keeper and supervisor, which inherit orphans), without these, and without `prover`
-/// and what is below it. At most [`MOST`].
-fn left_behind(tasks: &Tasks, roots: &[i32], prover: Option<i32>) -> Vec<Descendant> {
-    let mut seen: BTreeSet<i32> = prover.into_iter().chain(roots.iter().copied()).collect();
-    let mut queue: Vec<i32> = roots.to_vec();
-    let mut found = Vec::new();
-    while let Some(parent) = queue.pop() {
-        for pid in tasks.children(parent).into_value().unwrap_or_default() {
-            if !seen.insert(pid) {
-                continue;
-            }
-            queue.push(pid);
-            if let Reading::Value(process) = tasks.process(pid)
-                && !process.threads().all(|thread| thread.state.is_dead())
-            {
-                found.push(Descendant { pid, name: process.leader.comm });
-            }
-        }
+/// What the ended runs of this supervisor have left behind.
+#[derive(Debug, Default)]
+pub(super) struct LeftBehind(Vec<Left>);
+
+impl LeftBehind {
+    /// Those that live still, by PID.
+    pub(super) fn living(&mut self) -> Vec<Descendant> {
+        self.0.retain(Left::lives);
+        self.0.sort_by_key(|left| left.identity.pid);
+        self.0.iter().map(|left| Descendant { pid: left.identity.pid, name: left.name.clone() }).collect()
     }
-    found.sort_by_key(|process| process.pid);
-    found.truncate(MOST);
-    found
+}
+
+fn note_of(dir: &RunDir) -> PathBuf {
+    dir.path().join("descendants.json")
+}
+
+/// Notes in its folder which processes the run left behind.
+///
+/// # Errors
+/// The file system's.
+pub(super) fn note(dir: &RunDir, pids: &[i32]) -> io::Result<()> {
+    let left: Vec<Left> = pids.iter().filter_map(|pid| Left::now(*pid, "")).collect();
+    crate::durable::write_json(&note_of(dir), &left)
+}
+
+/// Whether any process lives that the run left behind when it ended.
+pub(super) fn any_lives(dir: &RunDir) -> bool {
+    let noted = runs::read_json::<Vec<Left>>(note_of(dir));
+    noted.ok().flatten().is_some_and(|left| left.iter().any(Left::lives))
+}
+
+impl Daemon {
+    /// Tells what an ended run has left behind.
+    pub(super) fn name_descendants(&mut self, run_id: &str) {
+        let dir = RunDir::new(&self.settings.place.runs_dir(), run_id);
+        let Ok(Some(record)) = dir.record() else { return };
+        let keeper = self.link.as_ref().map(|link| link.state.keeper_pid);
+        // Of earlier runs: they are below the keeper too.
+        let known = self.left_behind.living();
+        let mut new = Tree::of(&record, keeper).others();
+        new.retain(|process| !known.iter().any(|known| known.pid == process.pid));
+        new.truncate(MOST);
+        if new.is_empty() {
+            return;
+        }
+        self.left_behind.0.extend(new.iter().filter_map(|process| Left::now(process.pid, &process.name)));
+        let pids: Vec<i32> = new.iter().map(|process| process.pid).collect();
+        if let Err(error) = note(&dir, &pids) {
+            self.say(&format!("cannot write {}: {error}", note_of(&dir).display()));
+        }
+        self.say(&format!("of run {run_id} these go on: {}", named(&new)));
+        self.log(EventKind::DescendantsLeft, Some(run_id), json!({"descendants": new}));
+    }
 }
 
 /// `sleep (pid 7), worker (pid 9)`.

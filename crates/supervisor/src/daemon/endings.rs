@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use serde_json::json;
+use sexton_model::Timestamp;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::units::{Bytes, Human};
 
-use super::{Daemon, live};
+use super::{Daemon, live, retention};
 use crate::keeper::wait_file::WaitRecord;
 use crate::machine::Input;
 use crate::policy::Ending;
-use crate::runs::RunError;
+use crate::runs::{RunDir, RunError};
+use crate::terminal;
 
 impl Daemon {
     /// A run has ended and nobody but us has to know any more.
@@ -67,8 +69,26 @@ impl Daemon {
             self.say(&format!("{lost} of the prover's output are lost: the log did not take them"));
         }
         self.name_descendants(&record.run_id);
+        self.cgroups.ended(&RunDir::new(&self.settings.place.runs_dir(), &record.run_id));
+        self.prune();
         self.last_exit = Some(record);
         self.reason = None;
         ending
+    }
+
+    /// Removes runs that are not to be kept, beside the loop: a log may be large, and a disk slow.
+    fn prune(&self) {
+        let (runs, kept) = (self.settings.place.runs_dir(), self.settings.retention);
+        tokio::task::spawn_blocking(move || {
+            let pruned = retention::prune(&runs, kept, Timestamp::now());
+            let failed = pruned.map_or_else(
+                |error| vec![error.to_string()],
+                |pruned| {
+                    let failed = pruned.failed.into_iter();
+                    failed.map(|(id, error)| format!("cannot remove run {id}: {error}")).collect()
+                },
+            );
+            failed.iter().for_each(|text| terminal::say(text));
+        });
     }
 }

@@ -19,6 +19,7 @@ use super::judging;
 use super::tracking::Tracker;
 use crate::journal;
 use crate::keeper::evidence::Evidence;
+use crate::keeper::log::Rotation;
 use crate::keeper::output::Output;
 use crate::keeper::wait_file::{RECORD_BYTES, StartError, WaitFile, WaitRecord};
 use crate::runs::{RunDir, RunError};
@@ -107,8 +108,8 @@ impl LiveRun {
     }
 
     /// Copies the output from now on, since the keeper does not any more.
-    pub fn take_over_output(&mut self) {
-        let opened = Output::open(self.dir.path());
+    pub fn take_over_output(&mut self, rotation: Rotation) {
+        let opened = Output::open(self.dir.path(), rotation);
         self.output = opened.and_then(|output| Ok((Readable::new(&output)?, output))).ok();
     }
 
@@ -158,7 +159,8 @@ impl LiveRun {
 /// The exit record of a run, from its wait record (or the lack of one) and everything else that is known.
 pub fn exit_record(dir: &RunDir, run: &RunRecord, wait: Option<&WaitRecord<'_>>, facts: &Facts) -> Ending {
     let Judgement { verdict, evidence, members_killed } = death::judge(facts);
-    let (last_words, last_words_truncated) = dir.last_words().unwrap_or_default();
+    let (last_words, is_cut) = dir.last_words().unwrap_or_default();
+    let last_words_truncated = is_cut || wait.is_some_and(|wait| wait.output_removed_bytes > 0);
     let own = facts.memberships.first().and_then(|membership| {
         let exclusive = membership.baseline.value()?.levels.first()?.exclusive == Reading::Value(true);
         membership.at_death.value()?.own().filter(|_| exclusive)

@@ -11,6 +11,10 @@
 //! | [`tracking`] | follows it: cgroups, threads, kills of members |
 //! | [`judging`] | gathers what is known of an ending |
 //! | [`descendants`] | what goes on after its run ended |
+//! | [`own_cgroup`] | a cgroup for each run |
+//! | [`surroundings`] | limits, NUMA nodes and the OOM score of a run |
+//! | [`tree`] | every process of a run, to be stopped with it |
+//! | [`retention`] | which ended runs are kept |
 //! | [`footprint`] | what a run takes while it lives |
 //! | [`drain`] | watches an ending until the memory is back |
 //! | [`gate`] | whether the next run fits |
@@ -44,16 +48,20 @@ pub mod live;
 pub mod locks;
 pub mod metrics;
 pub mod notify;
+pub mod own_cgroup;
 pub mod probe;
 pub mod prover_status;
 pub mod quiesce;
 pub mod relay;
+pub mod retention;
 pub mod server;
 pub mod service_manager;
 pub mod side_command;
 pub mod signal_trace;
 pub mod start;
+pub mod surroundings;
 pub mod tracking;
+pub mod tree;
 pub mod watchdog;
 
 use std::ffi::OsString;
@@ -68,7 +76,7 @@ use sexton_control::target::Target;
 use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
-use sexton_model::status::{Descendant, State, SupervisorStatus};
+use sexton_model::status::{State, SupervisorStatus};
 use sexton_model::units::Human;
 use sexton_model::wait::signal_name;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
@@ -78,6 +86,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::journal::Journal;
+use crate::keeper::log::Rotation;
 use crate::keeper::wait_file::WaitRecord;
 use crate::keeper::wire::{FromKeeper, ToKeeper};
 use crate::machine::{Action, Farewell, Haste, Input, Machine};
@@ -85,13 +94,17 @@ use crate::place::{Place, PlaceError};
 use crate::policy::Policy;
 use crate::runs::RunError;
 use crate::terminal;
+use descendants::LeftBehind;
 use executable::Hasher;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
 use metrics::Counters;
+use own_cgroup::OwnCgroups;
 use probe::{Probe, Readiness};
 use relay::Relay;
+use retention::Retention;
 use signal_trace::SignalTrace;
+use surroundings::Surroundings;
 
 /// How long clients may take for their last answers when the supervisor leaves.
 const LAST_ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
@@ -114,6 +127,14 @@ pub struct Settings {
     pub core: bool,
     /// Whether to trace who sends SIGKILL.
     pub signal_trace: bool,
+    /// The cgroup of each run's own.
+    pub cgroup: own_cgroup::Settings,
+    /// What else a run is given.
+    pub surroundings: Surroundings,
+    /// When its output log is rotated.
+    pub rotation: Rotation,
+    /// Which ended runs are kept.
+    pub retention: Retention,
 }
 
 /// What ends a supervisor early.
@@ -193,8 +214,9 @@ pub struct Daemon {
     /// Passes the prover's output on; absent where no thread could be made for it.
     relay: Option<Relay>,
     last_exit: Option<ExitRecord>,
-    /// What ended runs have left behind and was there still when that was last looked at.
-    descendants: Vec<Descendant>,
+    /// What ended runs have left behind.
+    left_behind: LeftBehind,
+    cgroups: OwnCgroups,
     signal_trace: SignalTrace,
     hasher: Hasher,
     serial: u32,
@@ -302,6 +324,7 @@ impl Signals {
 impl Daemon {
     fn new(settings: Settings, journal: Journal, locks: [File; 2], umask: u32) -> Self {
         let machine = Machine::new(settings.policy.clone());
+        let cgroups = OwnCgroups::new(settings.cgroup.clone(), &settings.place.name);
         let now = Timestamp::now();
         let status = watch::Sender::new(SupervisorStatus {
             schema_version: SCHEMA_VERSION,
@@ -332,7 +355,8 @@ impl Daemon {
             live: None,
             relay: Relay::start().ok(),
             last_exit: None,
-            descendants: Vec::new(),
+            left_behind: LeftBehind::default(),
+            cgroups,
             signal_trace: SignalTrace::off(),
             hasher: Hasher::default(),
             serial: 0,
@@ -640,7 +664,7 @@ impl Daemon {
     }
 
     fn publish(&mut self) {
-        self.forget_ended_descendants();
+        let descendants = self.left_behind.living();
         let live = self.live.as_ref();
         // A time that no calendar has is none.
         let wall =
@@ -660,7 +684,7 @@ impl Daemon {
                 .flatten(),
             budget_bytes: live.and_then(|live| live.record.budget_bytes),
             last_exit: self.last_exit.clone(),
-            descendants: self.descendants.clone(),
+            descendants,
             prover_socket: Some(self.settings.place.prover_socket().to_string_lossy().into_owned()),
             ..self.status.borrow().clone()
         };
@@ -672,6 +696,7 @@ impl Daemon {
             // A keeper that is gone already has nothing left to do either.
             let _ = link.send(&ToKeeper::Quit).await;
         }
+        self.cgroups.leave();
         self.log(EventKind::SupervisorStopped, None, json!({}));
         if let Some(relay) = self.relay.take() {
             relay.finish();

@@ -3,8 +3,7 @@
 //! The log files lie between the two: a reader of ours that has stopped reading stops this one thread and nothing else,
 //! and finds everything, run after run, when it goes on.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use sexton_model::units::Human;
 use sexton_process::ready::{self, Slot};
 use sexton_process::watch::Watch;
 
+use crate::rotated::{Follower, Place};
 use crate::terminal;
 
 /// How long [`Relay::finish`] waits for a slow reader.
@@ -40,7 +40,7 @@ pub struct Relay {
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
-    from: u64,
+    from: Place,
 }
 
 impl Relay {
@@ -73,8 +73,7 @@ impl Relay {
     /// Follows `log` once those before are passed on: from its present end if `from_end`. To be called once for each
     /// [`Self::log_is_complete`].
     pub fn follow(&self, log: &Path, from_end: bool) {
-        let length = log.metadata().map_or(0, |meta| meta.len());
-        let from = if from_end { length } else { 0 };
+        let from = if from_end { Place::end(log) } else { Place::Beginning };
         // A thread that has ended has no standard output to write to.
         let _ = self.logs.send(Log { path: log.to_owned(), from });
     }
@@ -101,7 +100,8 @@ struct Watches {
 
 impl Watches {
     fn of(&mut self, log: &Path) -> Option<Watch> {
-        let watch = Watch::writes(log);
+        // The folder: a log that is rotated becomes another file.
+        let watch = Watch::writes(log.parent().unwrap_or(log));
         if let Err(error) = &watch
             && !std::mem::replace(&mut self.said, true)
         {
@@ -123,16 +123,20 @@ fn follow(
     mut woken: &UnixStream,
     is_complete: impl Fn() -> bool,
 ) -> io::Result<()> {
-    let Ok(mut file) = File::open(&log.path) else { return Ok(()) };
-    if file.seek(SeekFrom::Start(log.from)).is_err() {
-        return Ok(());
-    }
+    let Ok(mut follower) = Follower::open(&log.path, log.from) else { return Ok(()) };
+    let mut said = false;
     let mut buffer = [0; 16 << 10];
     loop {
         // Asked before the reading: what was written before that is read.
         let complete = is_complete();
         let mut stdout = io::stdout().lock();
-        while let Ok(length @ 1..) = file.read(&mut buffer) {
+        while let Ok(length @ 1..) = follower.read(&mut buffer) {
+            if follower.has_missed() && !std::mem::replace(&mut said, true) {
+                let folder = log.path.parent().unwrap_or(&log.path).display();
+                terminal::say(&format!(
+                    "the oldest output in {folder} was removed before it could be passed on: our own reader is too slow"
+                ));
+            }
             stdout.write_all(&buffer[..length])?;
         }
         stdout.flush()?;

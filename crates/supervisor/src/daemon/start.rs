@@ -13,13 +13,14 @@ use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
 use sexton_model::verdict::Cause;
 use sexton_model::{SCHEMA_VERSION, Timestamp};
+use sexton_process::cgroup::Removal;
 use sexton_process::spawn::find_program;
-use sexton_process::{Pidfd, fifo};
+use sexton_process::{Pidfd, Stage, fifo};
 
 use super::link::{Link, LinkError, prover_environment};
 use super::live::{self, LiveRun, Parent};
 use super::tracking::Tracker;
-use super::{Daemon, DaemonError, failed};
+use super::{Daemon, DaemonError, failed, own_cgroup};
 use crate::keeper::wait_file::{StartError, WaitRecord};
 use crate::keeper::wire::{FromKeeper, Phase, SpawnRequest, ToKeeper};
 use crate::machine::{Input, Machine};
@@ -44,6 +45,9 @@ impl Daemon {
             Ok(()) => Input::Started,
             Err(LaunchError::Recorded(record)) => Input::Ended(self.note_ending(*record)),
             Err(LaunchError::Unrecorded(error)) => {
+                // Of that run nothing else is left that would remove it.
+                let living = self.run_id();
+                self.cgroups.take_over(&self.settings.place.runs_dir(), living.as_deref());
                 self.say(&error);
                 self.reason = Some(error);
                 Input::Ended(Ending { code: None, cause: Cause::StartFailed, hopeless: None })
@@ -54,11 +58,17 @@ impl Daemon {
     async fn try_launch(&mut self) -> Result<(), LaunchError> {
         let unrecorded = |error: &dyn std::fmt::Display| LaunchError::Unrecorded(error.to_string());
         let (dir, mut record) = self.prepare().map_err(|error| unrecorded(&error))?;
-        let request = self.request(&dir);
         let run_id = dir.run_id();
-        self.log(EventKind::RunStarting, Some(&run_id), json!({"command": record.command}));
+        let cgroup = self.make_cgroup(&dir, &mut record);
+        let request = self.request(&dir, &record);
+        let made = record.made_cgroup.as_ref().map(|made| &made.path);
+        self.log(EventKind::RunStarting, Some(&run_id), json!({"command": record.command, "cgroup": made}));
 
-        let pid = match self.ask_for_child(request).await.map_err(|error| unrecorded(&error))? {
+        let (child, mut notes) = match cgroup {
+            Ok(notes) => (self.ask_for_child(request).await.map_err(|error| unrecorded(&error))?, notes),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        let pid = match child {
             Ok(pid) => pid,
             Err(error) => {
                 let durable = crate::durable::write_json(&dir.run_file(), &record);
@@ -70,6 +80,8 @@ impl Daemon {
                 return Err(LaunchError::Recorded(Box::new(record)));
             }
         };
+        notes.extend(self.settings.surroundings.missing_of(pid));
+        self.cgroups.news(&notes).iter().for_each(|note| self.say(note));
         match self.record_child(&dir, &mut record, pid) {
             Ok(live) => {
                 self.live = Some(live);
@@ -90,7 +102,7 @@ impl Daemon {
         match self.let_go().await {
             Ok(Some(record)) => return Err(LaunchError::Recorded(Box::new(record))),
             Ok(None) => {
-                self.log(EventKind::RunStarted, Some(&run_id), json!({"pid": pid}));
+                self.log(EventKind::RunStarted, Some(&run_id), json!({"pid": pid, "notes": notes}));
                 self.say(&format!("prover started, pid {pid}, run {run_id}"));
             }
             // It may run or not. There is a record of it and a handle on it, so its ending will be seen, and until then
@@ -123,6 +135,7 @@ impl Daemon {
             executable,
             started_at: now,
             cgroups: Vec::new(),
+            made_cgroup: None,
             budget_bytes: None,
         };
         Ok((dir, record))
@@ -135,11 +148,27 @@ impl Daemon {
         std::path::absolute(&found).unwrap_or(found)
     }
 
-    fn request(&self, dir: &RunDir) -> SpawnRequest {
+    /// A cgroup of its own for the run, where there is to be one; without it the start fails where there must be one.
+    /// Returns what is to be said of it.
+    fn make_cgroup(&mut self, dir: &RunDir, record: &mut RunRecord) -> Result<Vec<String>, StartError> {
+        match self.cgroups.make(dir, &self.own_pids()) {
+            Ok(outcome) => {
+                record.made_cgroup = outcome.made;
+                Ok(outcome.notes)
+            }
+            Err(refusal) => {
+                self.say(&format!("no cgroup of its own: {}", refusal.why));
+                Err(StartError::new(Stage::Cgroup, refusal.errno))
+            }
+        }
+    }
+
+    fn request(&self, dir: &RunDir, record: &RunRecord) -> SpawnRequest {
         let told = [
             ("SEXTON_RUN_ID", dir.run_id().into()),
             ("SEXTON_PROVER_SOCKET", self.settings.place.prover_socket().into_os_string()),
         ];
+        let surroundings = &self.settings.surroundings;
         SpawnRequest {
             run_id: dir.run_id(),
             run_dir: dir.path().into(),
@@ -147,9 +176,13 @@ impl Daemon {
             arguments: self.settings.command.clone(),
             environment: prover_environment(&told),
             folder: std::env::current_dir().unwrap_or_default().into_os_string(),
-            cgroup_procs: Vec::new(),
+            cgroup_procs: record.made_cgroup.iter().map(own_cgroup::procs_file).collect(),
             core: self.settings.core,
             umask: self.umask,
+            limits: surroundings.limits.clone(),
+            oom_score_adj: surroundings.oom_score_adj,
+            memory_nodes: surroundings.numa_nodes.clone(),
+            rotation: self.settings.rotation,
         }
     }
 
@@ -247,7 +280,7 @@ impl Daemon {
             return self.end(Some(wait)).await;
         }
         live.parent = if live.pidfd.peek().is_ok() { Parent::Us } else { Parent::Stranger };
-        live.take_over_output();
+        live.take_over_output(self.settings.rotation);
         let whose = if live.parent == Parent::Us {
             "the supervisor waits for the prover now"
         } else {
@@ -276,6 +309,9 @@ impl Daemon {
                 Ok(Some(record)) => record,
                 Ok(None) => {
                     // Cut off before anything ran.
+                    if !matches!(own_cgroup::remove(&dir), Ok(Removal::Gone)) {
+                        continue;
+                    }
                     fs::remove_dir_all(dir.path())
                         .map_err(failed("cannot remove an unfinished run's folder"))?;
                     continue;
@@ -292,6 +328,7 @@ impl Daemon {
                 None => self.bury(&dir, &record),
             }
         }
+        self.cgroups.take_over(&self.settings.place.runs_dir(), self.run_id().as_deref());
         Ok(self.live.is_some())
     }
 
@@ -342,7 +379,7 @@ impl Daemon {
             relay.follow(&live.dir.output_file(), true);
         }
         if parent == Parent::Stranger {
-            live.take_over_output();
+            live.take_over_output(self.settings.rotation);
         }
         let run_id = live.dir.run_id();
         let waits = if is_kept { "" } else { "; its keeper is gone, so its exit status may stay unknown" };
@@ -358,7 +395,7 @@ impl Daemon {
     /// Gives a run that ended while no supervisor ran its exit record.
     fn bury(&mut self, dir: &RunDir, record: &RunRecord) {
         // Without a keeper nobody has read what the FIFO may still hold; with one it is empty.
-        if let Ok(mut output) = crate::keeper::output::Output::open(dir.path()) {
+        if let Ok(mut output) = crate::keeper::output::Output::open(dir.path(), self.settings.rotation) {
             output.drain();
         }
         // Damaged is as good as absent: unknown.

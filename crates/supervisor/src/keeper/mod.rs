@@ -20,6 +20,7 @@
 //! The keeper leaves by itself when there is neither a run nor a supervisor.
 
 pub mod evidence;
+pub mod log;
 pub mod output;
 pub mod wait_file;
 pub mod wire;
@@ -283,6 +284,9 @@ impl Keeper {
                     run.evidence.watch(paths.into_iter().map(PathBuf::from).collect());
                 }
             }
+            ToKeeper::Rotate(rotation) => {
+                self.outputs.iter_mut().for_each(|output| output.set_rotation(rotation));
+            }
             ToKeeper::Quit => self.quitting = true,
         }
     }
@@ -297,7 +301,7 @@ impl Keeper {
             // The oldest generation's output is given up: its writers block once their FIFO is full.
             self.outputs.remove(0);
         }
-        let output = Output::open(dir.path()).map_err(plain)?;
+        let output = Output::open(dir.path(), request.rotation).map_err(plain)?;
         let writer = fifo::open_for_prover(&dir.fifo()).map_err(plain)?;
         let fifo = fifo::hold(&dir.fifo()).map_err(plain)?;
         let spawn = prepare(request.clone(), writer).map_err(plain)?;
@@ -368,6 +372,7 @@ pub fn keep<'b>(
     if let Some(output) = output {
         output.drain();
         record.output_dropped_bytes = output.dropped_bytes();
+        record.output_removed_bytes = output.removed_bytes();
     }
     let bytes = wait_file::format(record, buffer).unwrap_or_default();
     let _ = file.write(bytes);
@@ -387,6 +392,7 @@ fn prepare(request: SpawnRequest, output: OwnedFd) -> io::Result<Spawn> {
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
         environment.push((name, value));
     }
+    let no_core = (!request.core).then(sexton_process::no_core);
     Ok(Spawn {
         program: request.program,
         arguments: request.arguments,
@@ -394,9 +400,9 @@ fn prepare(request: SpawnRequest, output: OwnedFd) -> io::Result<Spawn> {
         folder: Some(request.folder).filter(|folder: &OsString| !folder.is_empty()).map(PathBuf::from),
         descriptors: vec![(1, output.try_clone()?), (2, output)],
         cgroup_procs: request.cgroup_procs.into_iter().map(PathBuf::from).collect(),
-        limits: if request.core { vec![] } else { vec![sexton_process::no_core()] },
-        oom_score_adj: Some(0),
-        memory_nodes: Vec::new(),
+        limits: no_core.into_iter().chain(request.limits).collect(),
+        oom_score_adj: Some(request.oom_score_adj),
+        memory_nodes: request.memory_nodes,
         umask: Some(request.umask),
         own_session: true,
     })

@@ -1,24 +1,21 @@
 //! A run's output on its way from the FIFO to `output.log`.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use sexton_process::fifo;
 use sexton_process::splice::{self, Moved};
 
+use super::log::{Log, Rotation};
 use crate::runs::RunDir;
-
-/// The most that one run's log may take, bytes. What comes after is dropped and counted: an output must not fill a disk.
-pub const LOG_MAX: u64 = 1 << 30;
 
 /// The reading end of a run's FIFO, and where it goes.
 #[derive(Debug)]
 pub struct Output {
     fifo: File,
-    log: File,
-    length: u64,
+    log: Log,
     dropped_bytes: u64,
 }
 
@@ -27,27 +24,28 @@ impl Output {
     ///
     /// # Errors
     /// The file system's.
-    pub fn open(run_dir: &Path) -> io::Result<Self> {
-        let dir = RunDir::from_path(run_dir);
-        let fifo = fifo::open_for_reader(&dir.fifo())?;
-        // Not for appending: splice(2) refuses that.
-        let mut log = File::options().write(true).create(true).truncate(false).open(dir.output_file())?;
-        let length = log.seek(SeekFrom::End(0))?;
-        Ok(Self { fifo, log, length, dropped_bytes: 0 })
+    pub fn open(run_dir: &Path, rotation: Rotation) -> io::Result<Self> {
+        let fifo = fifo::open_for_reader(&RunDir::from_path(run_dir).fifo())?;
+        Ok(Self { fifo, log: Log::open(run_dir, rotation)?, dropped_bytes: 0 })
+    }
+
+    /// Rotates otherwise from now on.
+    pub fn set_rotation(&mut self, rotation: Rotation) {
+        self.log.set_rotation(rotation);
     }
 
     /// Moves what is there, at most a FIFO's worth. What the log will not take is dropped and counted: a full disk
     /// must not stop a prover.
     pub fn copy(&mut self) -> Moved {
-        let room = LOG_MAX.saturating_sub(self.length).min(fifo::SIZE as u64) as usize;
-        let moved = match room {
+        let (file, room) = self.log.room();
+        let moved = match room.min(fifo::SIZE as u64) as usize {
             0 => Err(io::ErrorKind::StorageFull.into()),
-            room => splice::fifo_to_file(&self.fifo, &self.log, room),
+            room => splice::fifo_to_file(&self.fifo, file, room),
         };
         match moved {
             Ok(moved) => {
                 if let Moved::Bytes(bytes) = moved {
-                    self.length += bytes as u64;
+                    self.log.grew(bytes as u64);
                 }
                 moved
             }
@@ -76,6 +74,11 @@ impl Output {
     /// Output that the log would not take so far.
     pub fn dropped_bytes(&self) -> u64 {
         self.dropped_bytes
+    }
+
+    /// Output that was removed with the oldest files of the log so far.
+    pub fn removed_bytes(&self) -> u64 {
+        self.log.removed_bytes()
     }
 }
 

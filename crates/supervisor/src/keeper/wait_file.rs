@@ -56,6 +56,9 @@ pub struct WaitRecord<'a> {
     pub start_error: Option<StartError>,
     /// Output that the log file would not take (a full disk), bytes.
     pub output_dropped_bytes: u64,
+    /// Output that was removed with the oldest files of its log, bytes.
+    #[serde(default)]
+    pub output_removed_bytes: u64,
 }
 
 impl<'a> WaitRecord<'a> {
@@ -74,6 +77,7 @@ impl<'a> WaitRecord<'a> {
             max_rss_bytes: usage.map(|usage| usage.max_rss_bytes),
             start_error: None,
             output_dropped_bytes: 0,
+            output_removed_bytes: 0,
         }
     }
 }
@@ -144,6 +148,7 @@ mod tests {
             max_rss_bytes: Some(u64::MAX),
             start_error: Some(StartError { stage: u8::MAX, errno: i32::MIN }),
             output_dropped_bytes: u64::MAX,
+            output_removed_bytes: u64::MAX,
         };
         let mut buffer = [0; RECORD_BYTES];
         let bytes = format(&record, &mut buffer).unwrap();

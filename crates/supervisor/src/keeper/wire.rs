@@ -5,9 +5,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use sexton_process::ResourceLimit;
+
+use super::log::Rotation;
 
 /// Version of this protocol, sent in [`FromKeeper::State`].
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The longest frame body: the kernel takes no more than 6 MiB of arguments and environment.
 pub const FRAME_MAX: usize = 8 << 20;
@@ -38,6 +43,14 @@ pub struct SpawnRequest {
     pub core: bool,
     /// File mode creation mask.
     pub umask: u32,
+    /// Resource limits besides; the keeper's where not named.
+    pub limits: Vec<ResourceLimit>,
+    /// `oom_score_adj`, as far as allowed.
+    pub oom_score_adj: i32,
+    /// NUMA nodes that its memory may come from; any where empty.
+    pub memory_nodes: Vec<u32>,
+    /// When its log is rotated.
+    pub rotation: Rotation,
 }
 
 /// Supervisor → keeper.
@@ -51,6 +64,8 @@ pub enum ToKeeper {
     Abandon,
     /// Record these files at the death of the run.
     Watch(Vec<OsString>),
+    /// Rotate logs otherwise from now on.
+    Rotate(Rotation),
     /// Leave as soon as nothing is left to keep.
     Quit,
 }
@@ -123,12 +138,26 @@ impl ToKeeper {
                 out.list(&spawn.cgroup_procs);
                 out.byte(spawn.core.into());
                 out.number(spawn.umask);
+                out.number(spawn.limits.len() as u32);
+                for limit in &spawn.limits {
+                    out.number(limit.resource);
+                    out.long(limit.soft);
+                    out.long(limit.hard);
+                }
+                out.number(spawn.oom_score_adj as u32);
+                out.number(spawn.memory_nodes.len() as u32);
+                spawn.memory_nodes.iter().for_each(|node| out.number(*node));
+                out.rotation(spawn.rotation);
             }
             Self::Go => out.byte(b'G'),
             Self::Abandon => out.byte(b'A'),
             Self::Watch(paths) => {
                 out.byte(b'W');
                 out.list(paths);
+            }
+            Self::Rotate(rotation) => {
+                out.byte(b'R');
+                out.rotation(*rotation);
             }
             Self::Quit => out.byte(b'Q'),
         }
@@ -152,10 +181,18 @@ impl ToKeeper {
                 cgroup_procs: body.list()?,
                 core: body.byte()? != 0,
                 umask: body.number()?,
+                limits: body.many(|body| {
+                    let (resource, soft, hard) = (body.number()?, body.long()?, body.long()?);
+                    Ok(ResourceLimit { resource, soft, hard })
+                })?,
+                oom_score_adj: body.number()? as i32,
+                memory_nodes: body.many(Reader::number)?,
+                rotation: body.rotation()?,
             })),
             b'G' => Self::Go,
             b'A' => Self::Abandon,
             b'W' => Self::Watch(body.list()?),
+            b'R' => Self::Rotate(body.rotation()?),
             b'Q' => Self::Quit,
             _ => return Err(Malformed),
         };
@@ -252,6 +289,10 @@ impl Writer {
         self.0.extend(value.to_le_bytes());
     }
 
+    fn long(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
     fn bytes(&mut self, value: &[u8]) {
         self.number(value.len() as u32);
         self.0.extend(value);
@@ -264,6 +305,12 @@ impl Writer {
     fn list(&mut self, values: &[OsString]) {
         self.number(values.len() as u32);
         values.iter().for_each(|value| self.text(value));
+    }
+
+    fn rotation(&mut self, value: Rotation) {
+        self.long(value.size);
+        self.long(value.age.as_millis() as u64);
+        self.number(value.keep);
     }
 
     fn frame(mut self) -> Vec<u8> {
@@ -288,6 +335,12 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(*number))
     }
 
+    fn long(&mut self) -> Result<u64, Malformed> {
+        let (number, rest) = self.0.split_first_chunk().ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*number))
+    }
+
     fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.number()? as usize;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
@@ -304,9 +357,21 @@ impl<'a> Reader<'a> {
     }
 
     fn list(&mut self) -> Result<Vec<OsString>, Malformed> {
+        self.many(Self::text)
+    }
+
+    fn many<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
         let count = self.number()?;
         // Not reserved beforehand: the number may be anything.
-        (0..count).map(|_| self.text()).collect()
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    fn rotation(&mut self) -> Result<Rotation, Malformed> {
+        let (size, age) = (self.long()?, Duration::from_millis(self.long()?));
+        Ok(Rotation { size, age, keep: self.number()? })
     }
 
     fn end<T>(self, message: T) -> Result<T, Malformed> {
@@ -331,12 +396,17 @@ mod tests {
             cgroup_procs: vec![],
             core: true,
             umask: 0o027,
+            limits: vec![ResourceLimit { resource: 7, soft: 1, hard: u64::MAX }],
+            oom_score_adj: -17,
+            memory_nodes: vec![0, 3],
+            rotation: Rotation { size: 1 << 40, age: Duration::from_secs(86_400), keep: 2 },
         };
         for message in [
             ToKeeper::Spawn(Box::new(spawn)),
             ToKeeper::Go,
             ToKeeper::Abandon,
             ToKeeper::Watch(vec!["/proc/vmstat".into()]),
+            ToKeeper::Rotate(Rotation { size: 0, age: Duration::from_millis(1), keep: 3 }),
             ToKeeper::Quit,
         ] {
             let frame = message.encode();
@@ -345,7 +415,7 @@ mod tests {
             assert_eq!(split(&frame[..frame.len() - 1]), Ok(None));
         }
         let state = FromKeeper::State {
-            protocol: 1,
+            protocol: PROTOCOL,
             keeper_pid: 7,
             phase: Phase::Held,
             pid: 8,
