@@ -227,6 +227,13 @@ impl Supervised {
         self.folders.runtime().join("control.sock")
     }
 
+    /// Writes `text` as this place's configuration. Returns the flags that have it read.
+    pub fn configured(&self, text: &str) -> [String; 2] {
+        let path = self.folder().join("sexton.toml");
+        fs::write(&path, text).unwrap();
+        ["--config".to_owned(), path.to_str().unwrap().to_owned()]
+    }
+
     /// A folder for whatever else a test writes.
     pub fn folder(&self) -> &Path {
         self.folders.path()

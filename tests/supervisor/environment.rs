@@ -23,7 +23,9 @@ fn what_is_meant_for_the_supervisor_is_not_handed_on() {
         command.env("KEPT", "yes").env("SEXTON_RUN_ID", "somebody else's");
     });
     let value = |name: &str| environment.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
-    assert!(ours.iter().all(|name| value(name).is_none()), "{environment}");
+    let notify = place.control_socket().with_file_name("notify.sock");
+    assert_eq!(value("NOTIFY_SOCKET"), notify.to_str(), "it has one of its own");
+    assert!(ours[1..].iter().all(|name| value(name).is_none()), "{environment}");
     assert_eq!(value("KEPT"), Some("yes"));
     assert_eq!(value("SEXTON_RUN_ID"), Some(place.only_exit().run_id.as_str()));
     let socket = place.control_socket().with_file_name("prover.sock");

@@ -85,3 +85,18 @@ fn help_of_config_validate() {
 fn help_of_diag() {
     insta::assert_snapshot!(help(&["diag"]));
 }
+
+#[test]
+fn help_of_drain() {
+    insta::assert_snapshot!(help(&["drain"]));
+}
+
+#[test]
+fn help_of_quiesce() {
+    insta::assert_snapshot!(help(&["quiesce"]));
+}
+
+#[test]
+fn help_of_unquiesce() {
+    insta::assert_snapshot!(help(&["unquiesce"]));
+}

@@ -77,7 +77,8 @@ fn a_grandchild_that_holds_the_output_delays_no_record() {
     let gate = Gate::new(place.folder(), "gate");
     let script =
         format!("(read x < {}; echo from-the-grandchild) & echo from-the-prover; exit 4", gate.path());
-    let ended = place.run(&NEVER, &sh(&script)).wait();
+    let [flag, file] = place.configured("[restart]\npolicy = \"never\"\n[stop]\nleft_over = \"leave\"\n");
+    let ended = place.run(&[&flag, &file], &sh(&script)).wait();
     let record = place.only_exit();
     assert_eq!((ended.code, record.wait), (Some(4), WaitStatus::exited(4)));
     assert_eq!(record.last_words, "from-the-prover\n");

@@ -40,9 +40,10 @@ fn size(pid: i32) -> Size {
     Size { descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), resident_kib }
 }
 
-/// Neither grew: a few descriptors of a start under way, a MiB for the allocator.
+/// Neither grew: some descriptors of a start or an ending under way, whose evidence is a dozen files; a MiB for the
+/// allocator.
 fn assert_flat(who: &str, before: &Size, after: &Size) {
-    assert!(after.descriptors <= before.descriptors + 8, "{who}: {before:?} -> {after:?}");
+    assert!(after.descriptors <= before.descriptors + 24, "{who}: {before:?} -> {after:?}");
     assert!(after.resident_kib <= before.resident_kib + 1024, "{who}: {before:?} -> {after:?}");
 }
 

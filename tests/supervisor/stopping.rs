@@ -157,14 +157,45 @@ fn a_client_that_cannot_ask_does_not_say_that_the_supervisor_has_left() {
     assert!(running.is_alive());
 }
 
-/// What a prover has started is not stopped with it, and holds what it holds: that is said, by everyone who is asked.
+/// A worker in a session of its own: only to be found by its cgroup, or as an orphan of the keeper's.
+const LEAVES_A_WORKER: &str =
+    "setsid sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done; echo armed; wait";
+
+/// All of a run is stopped, with a cgroup of its own and without one, and when it dies by itself just so.
+#[test]
+fn what_outlives_the_main_process_is_stopped_too() {
+    for create in ["auto", "never"] {
+        let place = Supervised::new();
+        let [flag, file] =
+            place.configured(&format!("[cgroup]\ncreate = \"{create}\"\n[restart]\ndelay = \"1ms\"\n"));
+        let (running, first) = place.run_until_ready(&[&flag, &file], &sh(LEAVES_A_WORKER));
+        wait_until_armed(&place);
+        // By itself.
+        place.kill(first.pid.unwrap());
+        let second = place.wait_for_status("another run", |status| {
+            status.state == State::Ready && status.run_id != first.run_id
+        });
+        wait_until(DEADLINE, "one worker, and that of the second run", || place.living().len() == 3);
+        // By command.
+        let stopped = place.command(&["stop", "--json"]).json();
+        assert_eq!(stopped["descendants"], serde_json::json!([]), "{stopped}");
+        wait_until(DEADLINE, "nobody but the keeper", || place.living().len() == 1);
+        let told = place.command(&["events", "--kind", "tree_stopped", "--json"]);
+        let runs: Vec<&str> = told.stdout.lines().filter(|line| line.contains("sleep")).collect();
+        assert_eq!(runs.len(), 2, "{told:?}");
+        assert!(runs[1].contains(second.run_id.as_deref().unwrap()), "{told:?}");
+        assert_eq!(place.command(&["shutdown"]).code, Some(0));
+        assert_eq!(running.wait().code, Some(0));
+        place.wait_until_all_gone();
+    }
+}
+
+/// Where it is to be left alone it holds what it holds: that is said, by everyone who is asked.
 #[test]
 fn whoever_stops_a_prover_is_told_what_goes_on() {
-    // Its own session: only to be found as an orphan of the keeper's.
-    const LEAVES_A_WORKER: &str =
-        "setsid sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done; echo armed; wait";
     let place = Supervised::new();
-    let (running, _) = place.run_until_ready(&[], &sh(LEAVES_A_WORKER));
+    let [flag, file] = place.configured("[stop]\nleft_over = \"leave\"\n");
+    let (running, _) = place.run_until_ready(&[&flag, &file], &sh(LEAVES_A_WORKER));
     wait_until_armed(&place);
     let stopped = place.command(&["stop"]);
     assert!(stopped.stdout.contains("; these go on: sleep (pid "), "{stopped:?}");

@@ -18,6 +18,18 @@ pub struct Change {
     pub applies: Applies,
 }
 
+impl std::fmt::Display for Change {
+    /// `restart.delay: "1s" -> "5s"`. Tables and lists are not shown: an environment may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_long = |value: &Value| matches!(value, Value::Table(_) | Value::Array(_));
+        if self.old.iter().chain(&self.new).any(is_long) {
+            return write!(f, "{} has changed", self.key);
+        }
+        let text = |value: &Option<Value>| value.as_ref().map_or("not set".to_owned(), Value::to_string);
+        write!(f, "{}: {} -> {}", self.key, text(&self.old), text(&self.new))
+    }
+}
+
 /// Every change, in the order of the declaration.
 pub fn between<D: Document>(old: &D, new: &D) -> Vec<Change> {
     let (old, new) = (old.write(), new.write());

@@ -20,8 +20,16 @@ pub const EVENTS: &str = "/v1/events";
 pub const LIMIT_MAX: usize = 1000;
 /// `POST`: stops the prover and keeps it down. 202 [`SupervisorStatus`].
 pub const STOP: &str = "/v1/stop";
-/// `POST`: starts it when it is down (`stopped`, `failed`, `backing_off`). 202 [`SupervisorStatus`].
+/// `POST ?now=BOOL`: starts it when it is down (`stopped`, `failed`, `backing_off`), with `now=true` also where its memory does
+/// not fit yet. 202 [`SupervisorStatus`].
 pub const START: &str = "/v1/start";
+/// `POST`: has it finish its work and take no more, then stops it; where it does not finish in time it goes on as before. 202
+/// [`SupervisorStatus`].
+pub const DRAIN: &str = "/v1/drain";
+/// `POST`: has it finish its work and take no more. 202 [`SupervisorStatus`]; 409 where it cannot be quiesced.
+pub const QUIESCE: &str = "/v1/quiesce";
+/// `POST`: has it take work again. 202 [`SupervisorStatus`].
+pub const UNQUIESCE: &str = "/v1/unquiesce";
 /// `POST`: stops it and starts it again. 202 [`SupervisorStatus`].
 pub const RESTART: &str = "/v1/restart";
 /// `POST`: stops it and ends the supervisor. 202 [`SupervisorStatus`].

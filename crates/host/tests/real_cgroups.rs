@@ -148,8 +148,11 @@ fn counters_differ_by_exactly_the_kills() {
         let baseline = CgroupBaseline::of(&now(&hierarchy), &[]);
         assert!(!cgroup.run_out_of_memory().success());
         let levels = difference(&baseline, &now(&hierarchy));
-        assert_eq!((kills(&levels[0]), levels[0].continuity), (Some(1), Continuity::Same), "round {round}");
-        seen += kills(&levels[0]).unwrap();
+        assert_eq!(levels[0].continuity, Continuity::Same, "round {round}");
+        // The kernel may take its shell along, which it counts too.
+        let gained = kills(&levels[0]).unwrap();
+        assert!((1..=2).contains(&gained), "round {round}: {gained}");
+        seen += gained;
     }
     assert_eq!(now(&hierarchy).levels[0].counters.local.oom_kill, Reading::Value(seen));
     let vmstat_after = memory::vmstat(&Files::system()).into_value().unwrap().oom_kill;

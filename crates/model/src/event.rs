@@ -64,6 +64,30 @@ pub enum EventKind {
     QuiesceFailed,
     /// It takes work again; or not, then `why`.
     Unquiesced,
+    /// The drain of a run makes no progress; `phase`, `held_bytes`, `held_by`, `summary`, `action`.
+    DrainStalled,
+    /// It goes on after a stall; `phase`, `held_bytes`.
+    DrainResumed,
+    /// The memory of an ended run is back; `bytes`, `exiting_seconds`, `releasing_seconds`.
+    MemoryReleased,
+    /// It is not, and is waited for no longer; `held_bytes`, `held_by`, `summary`, `action`.
+    MemoryNotReleased,
+    /// The run writes a core file; `size_limited`.
+    CoreDumping,
+    /// Processes of a run that outlived its main one were stopped; `terminated`, `killed`, `stuck`.
+    TreeStopped,
+    /// The next start waits for memory; `summary`, `need_bytes`, `headroom_bytes`, `binding_limit`, `eta_seconds`.
+    GateShut,
+    /// It waits no longer; `waited_seconds`, `summary`, `budget_bytes` where a smaller one was taken for it.
+    GateOpened,
+    /// It did not fit in time, at any budget; `summary`, `binding_limit`.
+    GateTimedOut,
+    /// The budget for the next start is another one; `from_bytes`, `to_bytes`, `why`.
+    BudgetChanged,
+    /// The configuration was read again; `changes`, `after_restart`: those that wait for a new supervisor.
+    ConfigReloaded,
+    /// It has faults, and the one before stays in force; `faults`.
+    ConfigRefused,
     /// A hook did not do its work; `command`, `event`, `event_seq`, `why`, `output`.
     HookFailed,
     /// A kind that this version does not know (written by a newer one).

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::drain::DrainReport;
 use crate::exit::ExitRecord;
+use crate::gate::GateReport;
 
 /// State of the supervisor towards its one prover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +58,21 @@ impl std::fmt::Display for Descendant {
     }
 }
 
+/// The memory budgets, and the one that the next start takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LadderStatus {
+    /// `[memory] budget`, bytes.
+    pub full_bytes: u64,
+    /// That of the next start, bytes.
+    pub step_bytes: u64,
+    /// All of them, bytes, the largest first; none is below the floor.
+    pub steps_bytes: Vec<u64>,
+    /// Why it is not the full one; `null` where it is.
+    pub reason: Option<String>,
+    /// When the next larger one may be tried; `null`: not before something changes.
+    pub larger_at: Option<Timestamp>,
+}
+
 /// `supervisor status --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupervisorStatus {
@@ -88,9 +105,21 @@ pub struct SupervisorStatus {
     /// Memory budget handed to the current run.
     pub budget_bytes: Option<u64>,
     /// Progress of a drain under way.
-    pub drain: Option<serde_json::Value>,
+    pub drain: Option<DrainReport>,
     /// What the start gate waits for.
-    pub gate: Option<serde_json::Value>,
+    pub gate: Option<GateReport>,
+    /// It has finished its work and takes no more; it is `quiescing` still.
+    #[serde(default)]
+    pub quiesced: bool,
+    /// Where the memory budget stands; `null` where none is configured.
+    #[serde(default)]
+    pub ladder: Option<LadderStatus>,
+    /// What the prover says of itself by `sd_notify`, one line.
+    #[serde(default)]
+    pub prover_says: Option<String>,
+    /// Jobs in flight when the prover last told; `null` where it is not asked.
+    #[serde(default)]
+    pub in_flight: Option<u64>,
     /// How the last run ended.
     pub last_exit: Option<ExitRecord>,
     /// Processes that an ended run has left behind and that go on, as of the last change. At most 32 are named.

@@ -54,11 +54,13 @@ impl Journal {
         Ok(Self { path: path.to_owned(), file, length, size_max, next_seq, torn })
     }
 
-    /// Appends one event, in one write.
-    ///
-    /// # Errors
-    /// The file system's. The event's number is used up all the same.
-    pub fn append(&mut self, kind: EventKind, run_id: Option<&str>, details: Value) -> io::Result<()> {
+    /// Appends one event, in one write. It has happened, and has its number, also where it could not be written.
+    pub fn append(
+        &mut self,
+        kind: EventKind,
+        run_id: Option<&str>,
+        details: Value,
+    ) -> (Event, io::Result<()>) {
         let details = match details {
             Value::Object(map) => map,
             _ => Map::new(),
@@ -72,8 +74,13 @@ impl Journal {
             details,
         };
         self.next_seq += 1;
+        let written = self.write(&event);
+        (event, written)
+    }
+
+    fn write(&mut self, event: &Event) -> io::Result<()> {
         let mut line = if self.torn { vec![b'\n'] } else { Vec::new() };
-        serde_json::to_writer(&mut line, &event)?;
+        serde_json::to_writer(&mut line, event)?;
         line.push(b'\n');
         if self.length > 0 && self.length + line.len() as u64 > self.size_max {
             // Where that fails the file grows on, and it is tried again at the next event.
@@ -156,13 +163,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.ndjson");
         let mut journal = Journal::open(&path).unwrap();
-        journal.append(EventKind::SupervisorStarted, None, json!({})).unwrap();
-        journal.append(EventKind::RunEnded, Some("r1"), json!({"cause": "clean_exit"})).unwrap();
+        journal.append(EventKind::SupervisorStarted, None, json!({})).1.unwrap();
+        journal.append(EventKind::RunEnded, Some("r1"), json!({"cause": "clean_exit"})).1.unwrap();
         let torn = fs::read(&path).unwrap();
         fs::write(&path, [&torn[..], b"{\"schema_version\":1,\"seq\":2,\"at"].concat()).unwrap();
 
         let mut journal = Journal::open(&path).unwrap();
-        journal.append(EventKind::SupervisorStarted, None, json!({})).unwrap();
+        journal.append(EventKind::SupervisorStarted, None, json!({})).1.unwrap();
         let seqs: Vec<u64> = read(&path, 0, 10).unwrap().iter().map(|event| event.seq).collect();
         assert_eq!(seqs, [0, 1, 2]);
         let page = read(&path, 1, 1).unwrap();
@@ -180,7 +187,7 @@ mod tests {
         let mut journal = Journal::open_with(&path, 1_000).unwrap();
         let seqs = || read(&path, 0, usize::MAX).unwrap().iter().map(|event| event.seq).collect::<Vec<_>>();
         for _ in 0..50 {
-            journal.append(EventKind::Commanded, None, json!({"command": "stop"})).unwrap();
+            journal.append(EventKind::Commanded, None, json!({"command": "stop"})).1.unwrap();
         }
         let there = seqs();
         assert_eq!(there.last(), Some(&49));
@@ -194,7 +201,7 @@ mod tests {
         drop(journal);
         fs::rename(&path, rotated::numbered(&path, 1)).unwrap();
         let mut journal = Journal::open_with(&path, 1_000).unwrap();
-        journal.append(EventKind::Commanded, None, json!({})).unwrap();
+        journal.append(EventKind::Commanded, None, json!({})).1.unwrap();
         assert_eq!(seqs().last(), Some(&50));
     }
 
@@ -204,9 +211,9 @@ mod tests {
         let path = folder.path().join("journal.ndjson");
         let mut journal = Journal::open(&path).unwrap();
         let long = "x".repeat(2 * LAST_LINES as usize);
-        journal.append(EventKind::Commanded, None, json!({"command": long})).unwrap();
+        journal.append(EventKind::Commanded, None, json!({"command": long})).1.unwrap();
         let mut journal = Journal::open(&path).unwrap();
-        journal.append(EventKind::Commanded, None, json!({})).unwrap();
+        journal.append(EventKind::Commanded, None, json!({})).1.unwrap();
         assert_eq!(read(&path, 0, 10).unwrap().last().unwrap().seq, 1);
     }
 }

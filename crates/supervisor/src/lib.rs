@@ -13,6 +13,7 @@
 //! | module | part |
 //! |---|---|
 //! | [`machine`], [`policy`] | what to do next, as pure functions |
+//! | [`ladder`], [`budget`] | which memory budget a start takes, and how the prover is told |
 //! | [`daemon`] | the shell around them: one loop |
 //! | [`keeper`] | the prover's parent |
 //! | [`place`], [`runs`], [`journal`], [`durable`] | the files of one supervised prover |
@@ -25,6 +26,7 @@
 //! | [`command`] | the command line |
 
 pub mod bounded;
+pub mod budget;
 pub mod bundle;
 pub mod command;
 pub mod config;
@@ -33,6 +35,7 @@ pub mod doctor;
 pub mod durable;
 pub mod journal;
 pub mod keeper;
+pub mod ladder;
 pub mod machine;
 pub mod place;
 pub mod policy;

@@ -138,6 +138,16 @@ impl Place {
         self.state_dir.join("need.json")
     }
 
+    /// Which memory budgets did in which situation.
+    pub fn ladder_file(&self) -> PathBuf {
+        self.state_dir.join("ladder.json")
+    }
+
+    /// Where the prover says what it does, see `sd_notify(3)`.
+    pub fn notify_socket(&self) -> PathBuf {
+        self.runtime_dir.join("notify.sock")
+    }
+
     /// One folder per run.
     pub fn runs_dir(&self) -> PathBuf {
         self.state_dir.join("runs")

@@ -18,6 +18,9 @@ pub struct OwnSignal {
     pub signal: i32,
     /// When.
     pub at: Timestamp,
+    /// What was found of a prover that lived and did not work, where that is why it was sent.
+    #[serde(default)]
+    pub watchdog: Option<String>,
 }
 
 /// Which tasks of the kernel's are the run's.

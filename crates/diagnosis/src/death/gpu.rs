@@ -15,6 +15,8 @@ pub struct GpuFault {
     pub confidence: Confidence,
     /// What the driver said.
     pub words: String,
+    /// Whether the GPU works again without somebody resetting it.
+    pub restart_helps: bool,
 }
 
 /// The gravest fault since the run began: one that names the run before one that names nobody.
@@ -28,6 +30,7 @@ pub fn fault(facts: &Facts) -> Option<GpuFault> {
                 "the GPU at {} fell off the bus",
                 lost.pci.as_deref().unwrap_or("an unnamed slot")
             ),
+            restart_helps: false,
         }),
         _ => None,
     });
@@ -48,9 +51,8 @@ fn of_xid(facts: &Facts, xid: &Xid) -> Option<GpuFault> {
         (Some(false), _) | (None, Some(false)) => return None,
         (None, _) => Confidence::Possible,
     };
-    let restart = match xid::meaning(xid.code) {
-        Some(meaning) if !meaning.restart_may_help() => "; a restart will not help",
-        _ => "",
-    };
-    Some(GpuFault { confidence, words: format!("Xid {} on {}: {}{restart}", xid.code, xid.pci, xid.text) })
+    let restart_helps = xid::meaning(xid.code).is_none_or(|meaning| meaning.restart_may_help());
+    let restart = if restart_helps { "" } else { "; a restart will not help" };
+    let words = format!("Xid {} on {}: {}{restart}", xid.code, xid.pci, xid.text);
+    Some(GpuFault { confidence, words, restart_helps })
 }

@@ -40,6 +40,8 @@ pub struct Judgement {
     pub evidence: Vec<Evidence>,
     /// OOM kills of other processes in the run's cgroup, in words: an event each, and no verdict on the run.
     pub members_killed: Vec<String>,
+    /// Why no restart can help, where that is so.
+    pub hopeless: Option<&'static str>,
 }
 
 struct Conclusion {
@@ -75,10 +77,14 @@ pub fn judge(facts: &Facts) -> Judgement {
             _ => Vec::new(),
         },
     };
+    let is_lost = || gpu::fault(facts).is_some_and(|fault| !fault.restart_helps);
+    let hopeless = (cause == Cause::GpuFault && is_lost())
+        .then_some("its GPU needs a reset, or is gone: no restart helps before that is mended");
     Judgement {
         verdict: Verdict { cause, level, confidence, summary },
         evidence: rows::all(facts),
         members_killed,
+        hopeless,
     }
 }
 
@@ -124,6 +130,13 @@ fn ended_by_us(facts: &Facts) -> Option<(Cause, Confidence, String)> {
     let wait = facts.wait;
     let sent = |signal| facts.own_signals.iter().any(|own| own.signal == signal);
     let asked = facts.own_signals.iter().any(|own| own.signal != SIGKILL);
+    let died_of_ours = wait.signal.is_some_and(sent) || (asked && wait.code.is_some());
+    if let Some(found) =
+        facts.own_signals.iter().find_map(|own| own.watchdog.as_ref()).filter(|_| died_of_ours)
+    {
+        let summary = format!("the supervisor stopped it because {found}, and it {}", ended(wait));
+        return Some((Cause::Watchdog, Confidence::Certain, summary));
+    }
     // The kernel reports the first fatal signal: a drain asked for by SIGTERM and hastened by SIGKILL shows either.
     if wait.signal == Some(SIGKILL) && sent(SIGKILL) {
         let late = if asked { " after it had not ended in time" } else { "" };

@@ -309,7 +309,9 @@ fn a_bare_137_or_sigkill_is_never_called_out_of_memory() {
 #[test]
 fn our_own_kills_are_known_whatever_the_counters_say() {
     let at = Timestamp::UNIX_EPOCH;
-    let own = |signals: &[i32]| signals.iter().map(|signal| OwnSignal { signal: *signal, at }).collect();
+    let own = |signals: &[i32]| {
+        signals.iter().map(|signal| OwnSignal { signal: *signal, at, watchdog: None }).collect()
+    };
     for (wait, sent, cause) in [
         (WaitStatus::killed(9, false), &[15, 9][..], Cause::KilledBySupervisor),
         (WaitStatus::killed(15, false), &[15, 9], Cause::StoppedBySupervisor),
@@ -321,8 +323,12 @@ fn our_own_kills_are_known_whatever_the_counters_say() {
         (WaitStatus::killed(11, false), &[15], Cause::Segfault),
         (WaitStatus::UNKNOWN, &[15], Cause::Unknown),
     ] {
-        let facts = Facts { wait, own_signals: own(sent), ..killed_run() };
+        let mut facts = Facts { wait, own_signals: own(sent), ..killed_run() };
         assert_eq!(judge(&facts).verdict.cause, cause, "{wait} after {sent:?}");
+        // The same, sent because it did not work.
+        facts.own_signals.iter_mut().for_each(|own| own.watchdog = Some("no partition ended".to_owned()));
+        let of_ours = matches!(cause, Cause::KilledBySupervisor | Cause::StoppedBySupervisor);
+        assert_eq!(judge(&facts).verdict.cause, if of_ours { Cause::Watchdog } else { cause }, "{wait}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `supervisor stop | start | restart | shutdown`
+//! `supervisor stop | start | restart | drain | quiesce | unquiesce | shutdown`
 
 use std::io::{ErrorKind, IsTerminal};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use sexton_control::client::ClientError;
 use sexton_control::supervisor as routes;
 use sexton_model::event::{Event, EventKind};
 use sexton_model::status::{Descendant, State, SupervisorStatus};
-use sexton_model::units::Human;
+use sexton_model::units::{Bytes, Human};
 use sexton_process::Pidfd;
 use tokio::net::UnixStream;
 use tokio::time::Instant;
@@ -27,6 +27,13 @@ pub(super) struct WaitArgs {
     /// How long to wait for it; then exit code 75, and the stop goes on
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = duration)]
     timeout: Duration,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StartArgs {
+    /// Wait neither for memory nor for a delay
+    #[arg(long)]
+    now: bool,
 }
 
 async fn post(place: &Place, route: &str) -> Result<SupervisorStatus, Failure> {
@@ -85,21 +92,22 @@ async fn wait(
     done: impl Fn(&SupervisorStatus) -> bool,
 ) -> Result<Option<SupervisorStatus>, Failure> {
     let (begun, progress) = (Instant::now(), std::io::stderr().is_terminal());
-    let mut state = None;
+    let mut seen = None;
     loop {
         match client(place).get::<SupervisorStatus>(routes::STATUS).await {
             Ok(status) if done(&status) => break Ok(Some(status)),
-            Ok(status) => state = Some(status.state),
+            Ok(status) => seen = Some(status),
             Err(ClientError::NotRunning(_)) => break Ok(None),
             Err(error) if broke_off(&error) => {}
             Err(error) => break Err(error.into()),
         }
-        let waiting = state.map_or("leaving".to_owned(), |state| state.to_string());
+        let waiting = seen.as_ref().map_or("leaving".to_owned(), |status| status.state.to_string());
         if begun.elapsed() >= timeout {
             break Err(not_in_time(&waiting, timeout));
         }
         if progress {
-            eprint!("\r\x1b[K{waiting} for {:.0} s", begun.elapsed().as_secs_f64());
+            let detail = seen.as_ref().map(under_way).unwrap_or_default();
+            eprint!("\r\x1b[K{waiting} for {:.0} s{detail}", begun.elapsed().as_secs_f64());
         }
         tokio::time::sleep(ASK_INTERVAL).await;
     }
@@ -108,6 +116,18 @@ async fn wait(
             eprint!("\r\x1b[K");
         }
     })
+}
+
+/// What is known of the wait, for a terminal's one line.
+fn under_way(status: &SupervisorStatus) -> String {
+    if status.state == State::Quiescing {
+        let jobs = status.in_flight.map(|jobs| format!(", {jobs} in flight"));
+        return jobs.unwrap_or_default();
+    }
+    let Some(drain) = &status.drain else { return String::new() };
+    let held = drain.held_bytes.value().map(|bytes| format!(", {} to come back", Bytes(*bytes)));
+    let eta = drain.eta_seconds.map(|seconds| format!(", about {seconds:.0} s"));
+    held.into_iter().chain(eta).collect()
 }
 
 fn not_in_time(what: &str, timeout: Duration) -> Failure {
@@ -134,12 +154,50 @@ pub(super) async fn stop(place: &Place, args: &WaitArgs, json: bool) -> Result<(
     }
 }
 
-pub(super) async fn start(place: &Place, json: bool) -> Result<(), Failure> {
-    let status = post(place, routes::START).await?;
+/// It is to end once it is idle, and to go on where that takes too long.
+pub(super) async fn drain(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
+    post(place, routes::DRAIN).await?;
+    match wait(place, args.timeout, |status| !is_ending(status.state)).await? {
+        Some(status) if status.state == State::Stopped => {
+            report(&status, json, &format!("drained and stopped{}", last_exit(&status)))
+        }
+        Some(status) => Err(Failure::NotInTime(format!(
+            "it has not finished its work in time and goes on: {}{}",
+            status.state,
+            why(&status)
+        ))),
+        None => Err(Failure::NotRunning("the supervisor left".to_owned())),
+    }
+}
+
+pub(super) async fn quiesce(place: &Place, args: &WaitArgs, json: bool) -> Result<(), Failure> {
+    post(place, routes::QUIESCE).await?;
+    match wait(place, args.timeout, |status| status.quiesced || status.state != State::Quiescing).await? {
+        Some(status) if status.quiesced => report(
+            &status,
+            json,
+            "quiesced: it has finished its work and takes no more until `supervisor unquiesce`",
+        ),
+        Some(status) => Err(Failure::Failed(format!("not quiesced: it is {}{}", status.state, why(&status)))),
+        None => Err(Failure::NotRunning("the supervisor left".to_owned())),
+    }
+}
+
+pub(super) async fn unquiesce(place: &Place, json: bool) -> Result<(), Failure> {
+    let status = post(place, routes::UNQUIESCE).await?;
+    report(&status, json, &format!("{}{}", status.state, why(&status)))
+}
+
+pub(super) async fn start(place: &Place, args: &StartArgs, json: bool) -> Result<(), Failure> {
+    let route = if args.now { format!("{}?now=true", routes::START) } else { routes::START.to_owned() };
+    let status = post(place, &route).await?;
     let pid = status.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     match status.state {
         State::Starting | State::Ready => report(&status, json, &format!("{}{pid}", status.state)),
-        State::WaitingForMemory => report(&status, json, &format!("{}{}", status.state, why(&status))),
+        State::WaitingForMemory => {
+            let gate = status.gate.as_ref().map(|gate| format!(": {}", gate.summary));
+            report(&status, json, &format!("{}{}", status.state, gate.unwrap_or_else(|| why(&status))))
+        }
         state if is_ending(state) => report(&status, json, &format!("{state} still; it starts after that")),
         other => Err(Failure::Failed(format!("{other}{}{}", last_exit(&status), why(&status)))),
     }

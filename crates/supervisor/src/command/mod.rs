@@ -72,9 +72,18 @@ enum Command {
     /// Stop the prover and keep it down
     Stop(control::WaitArgs),
     /// Start the prover when it is down
-    Start,
+    Start(control::StartArgs),
     /// Stop the prover and start it again
     Restart(control::WaitArgs),
+    /// Let the prover finish its work, then stop it and keep it down
+    ///
+    /// It takes no new work meanwhile. Where it does not finish in time ([stop] quiesce_timeout), it takes work again, and
+    /// this ends with exit code 75.
+    Drain(control::WaitArgs),
+    /// Let the prover finish its work and take no more; it stays up
+    Quiesce(control::WaitArgs),
+    /// Let the prover take work again
+    Unquiesce,
     /// Stop the prover and end the supervisor
     Shutdown(control::WaitArgs),
     #[command(hide = true)]
@@ -182,7 +191,10 @@ async fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Diag(args) => diag::diag(&place, &args, json).await?,
         Command::Check(args) => return check::check(&args, json),
         Command::Stop(args) => control::stop(&place, &args, json).await?,
-        Command::Start => control::start(&place, json).await?,
+        Command::Start(args) => control::start(&place, &args, json).await?,
+        Command::Drain(args) => control::drain(&place, &args, json).await?,
+        Command::Quiesce(args) => control::quiesce(&place, &args, json).await?,
+        Command::Unquiesce => control::unquiesce(&place, json).await?,
         Command::Restart(args) => control::restart(&place, &args, json).await?,
         Command::Shutdown(args) => control::shutdown(&place, &args, json).await?,
     }

@@ -8,15 +8,12 @@ use std::time::Duration;
 use sexton_config::{Choice, Fault, Setting};
 
 use super::{Failure, duration, show};
-use crate::config::values::{Preset, ReadyProbe};
+use crate::config::values::Preset;
 use crate::config::{self, Flag, Loaded};
-use crate::daemon::own_cgroup;
-use crate::daemon::retention::Retention;
-use crate::daemon::surroundings::Surroundings;
+use crate::daemon::reload::Source;
 use crate::daemon::{self, Settings};
-use crate::keeper::log::Rotation;
 use crate::place::Place;
-use crate::policy::{Policy, Restart};
+use crate::policy::Restart;
 
 /// Supervise a prover in the foreground
 ///
@@ -107,26 +104,13 @@ pub(super) async fn run(place: Place, args: RunArgs, file: Option<&Path>) -> Res
         let _ = show::complaint(warning);
     }
     let command = command(&loaded)?;
-    let config = loaded.config;
-    let policy = Policy {
-        // Neither is wired up beyond this yet.
-        awaits_readiness: config.ready.probe == ReadyProbe::Http,
-        quiesces: false,
-        ..config.policy()
-    };
-    let (core, signal_trace) = (config.prover.core_dumps, config.prover.signal_trace);
-    let settings = Settings {
-        place,
-        command,
-        policy,
-        core,
-        signal_trace,
-        cgroup: own_cgroup::Settings::of(&config.cgroup),
-        surroundings: Surroundings::of(&config.cgroup),
-        rotation: Rotation::of(&config.log),
-        retention: Retention::of(&config.log),
-    };
-    Ok(daemon::run(settings).await?)
+    let (settings, file) = (args.settings, file.map(Path::to_owned));
+    let source = Source::new(move || {
+        let loaded = settings.load(file.as_deref())?;
+        let command = self::command(&loaded)?;
+        Ok((loaded.config, command))
+    });
+    Ok(daemon::run(Settings { place, config: loaded.config, command, source }).await?)
 }
 
 /// Program and arguments: those given, else those of the preset.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use sexton_control::client::{Client, ClientError, Endpoint};
 use sexton_control::supervisor as routes;
 use sexton_model::Timestamp;
-use sexton_model::status::SupervisorStatus;
-use sexton_model::units::Human;
+use sexton_model::status::{LadderStatus, SupervisorStatus};
+use sexton_model::units::{Bytes, Human};
 
 use super::{Failure, show};
 use crate::daemon::descendants::named;
@@ -56,6 +56,22 @@ pub(super) fn not_running(place: &Place) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// `340 GiB, of 400 GiB since a run with 400 GiB was killed for memory`.
+fn budget(status: &SupervisorStatus, ladder: &LadderStatus) -> String {
+    let now = status.budget_bytes.unwrap_or(ladder.step_bytes);
+    let mut text = Bytes(now).to_string();
+    if now != ladder.step_bytes {
+        let _ = write!(text, "; the next start takes {}", Bytes(ladder.step_bytes));
+    }
+    if let Some(why) = &ladder.reason {
+        let _ = write!(text, ", of {}: {why}", Bytes(ladder.full_bytes));
+    }
+    if let Some(at) = ladder.larger_at {
+        let _ = write!(text, "; a larger one may be tried after {}", show::time(at));
+    }
+    text
+}
+
 fn page(status: &SupervisorStatus) -> String {
     let mut page = String::new();
     let mut line = |name: &str, value: String| {
@@ -68,6 +84,32 @@ fn page(status: &SupervisorStatus) -> String {
     if let (Some(run_id), Some(pid)) = (&status.run_id, status.pid) {
         let adopted = if status.adopted { ", taken over alive" } else { "" };
         line("run", format!("{run_id}, pid {pid}{adopted}"));
+    }
+    if let Some(says) = &status.prover_says {
+        line("it says", says.clone());
+    }
+    if let Some(jobs) = status.in_flight {
+        let quiesced = if status.quiesced { "; it takes no more" } else { "" };
+        line("in flight", format!("{jobs}{quiesced}"));
+    }
+    if let Some(drain) = &status.drain {
+        line("drain", drain.summary.clone());
+        if let Some(eta) = drain.eta_seconds.filter(|eta| *eta > 0.0) {
+            let eta = Human(Duration::try_from_secs_f64(eta).unwrap_or_default());
+            line("", format!("about {eta} to go: {}", drain.eta_reason));
+        }
+        drain.action.iter().for_each(|action| line("to do", action.clone()));
+    }
+    if let Some(gate) = &status.gate {
+        line("gate", gate.summary.clone());
+        let eta = gate.eta_seconds.and_then(|eta| Duration::try_from_secs_f64(eta).ok());
+        match eta {
+            Some(eta) => line("", format!("about {} to go: {}", Human(eta), gate.eta_reason)),
+            None => line("", gate.eta_reason.clone()),
+        }
+    }
+    if let Some(ladder) = &status.ladder {
+        line("budget", budget(status, ladder));
     }
     if let Some(hash) = &status.exe_sha256 {
         line("executable", format!("sha256 {hash}"));

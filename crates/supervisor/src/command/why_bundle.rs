@@ -33,7 +33,7 @@ pub(super) fn why(path: &Path, wanted: Option<&str>, json: bool) -> Result<(), F
     let Some(facts) = &run.facts else {
         return Err(Failure::NotReadable(format!("{}: run {id} has no facts.json to judge", path.display())));
     };
-    let Judgement { verdict, evidence, members_killed } = death::judge(facts);
+    let Judgement { verdict, evidence, members_killed, .. } = death::judge(facts);
     let recorded = run.exit.as_ref().map(|exit| &exit.verdict);
     let differs = recorded.map(|recorded| differ(recorded, &verdict));
     if json {

@@ -16,7 +16,7 @@
 pub mod checks;
 pub mod preset;
 pub mod sections;
-mod settings;
+pub mod settings;
 pub mod values;
 
 use std::ffi::OsString;

@@ -12,8 +12,8 @@ use sexton_model::units::Bytes;
 use sexton_model::verdict::Cause;
 
 use super::values::{
-    Amount, CgroupCreate, Journald, MemberOom, Nodes, OomScoreAdj, Preset, Quiesce, Reaction, ReadyProbe,
-    Resource, Step, StopSignal, Template, Url,
+    Amount, CgroupCreate, Journald, LeftOver, MemberOom, Nodes, OomScoreAdj, Preset, Quiesce, Reaction,
+    ReadyProbe, Resource, Step, StopSignal, Template, Url,
 };
 use crate::policy::{Restart, Rule};
 
@@ -144,6 +144,8 @@ section! {
         release_timeout: Duration = Duration::from_secs(5 * 60), Now;
         /// Whether SIGKILL follows after `exit_timeout`
         kill: bool = true, Now;
+        /// Processes of the run that outlive its main one: they are stopped as well, or named and left alone
+        left_over: LeftOver = LeftOver::Stop, Now;
     }
 }
 

@@ -69,6 +69,15 @@ pub enum Quiesce {
     Command,
 }
 
+/// What becomes of processes of a run that outlive its main one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOver {
+    /// They are stopped too: by SIGTERM, then by SIGKILL.
+    Stop,
+    /// They are named, and go on.
+    Leave,
+}
+
 /// Whether the prover gets a cgroup of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupCreate {
@@ -97,6 +106,7 @@ choices! {
     Reaction { "report" = Report, "restart" = Restart }
     ReadyProbe { "none" = None, "notify" = Notify, "http" = Http, "status" = Status }
     Quiesce { "none" = None, "http" = Http, "watch" = Watch, "command" = Command }
+    LeftOver { "stop" = Stop, "leave" = Leave }
     CgroupCreate { "auto" = Auto, "always" = Always, "never" = Never }
     Journald { "auto" = Auto, "never" = Never }
 }

@@ -21,8 +21,9 @@ const LISTING_EVERY: u32 = 10;
 /// adopted run has it too.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Footprint {
-    /// Of the host, before the run's first instruction. The charge of its cgroups then is in [`Stay::baseline`].
-    baseline: HostFigures,
+    /// Of the host, before the run's first instruction; `null` where nobody looked then. The charge of its cgroups then is
+    /// in [`Stay::baseline`].
+    baseline: Option<HostFigures>,
     /// At the last look while it lived.
     alive: Figures,
     /// Anonymous and shared memory of the run's processes at that look.
@@ -59,14 +60,23 @@ impl HostFigures {
 impl Footprint {
     /// Before the run's first instruction.
     pub fn at_spawn() -> Self {
-        let baseline = HostFigures::read(&Files::system());
+        let now = HostFigures::read(&Files::system());
+        Self { baseline: Some(now.clone()), ..Self::beginning(now) }
+    }
+
+    /// Of a run that has lived for a while: what was there before it is not known, only what it takes.
+    pub fn midway() -> Self {
+        Self::beginning(HostFigures::read(&Files::system()))
+    }
+
+    fn beginning(now: HostFigures) -> Self {
         let alive = Figures {
             charge_bytes: Reading::Absent,
-            shmem_bytes: baseline.shmem_bytes.clone(),
-            available_bytes: baseline.available_bytes.clone(),
+            shmem_bytes: now.shmem_bytes,
+            available_bytes: now.available_bytes,
         };
         Self {
-            baseline,
+            baseline: None,
             alive,
             resident_bytes: None,
             shared: Vec::new(),
@@ -103,7 +113,8 @@ impl Footprint {
         self.peak_resident_bytes = self.peak_resident_bytes.max(Some(resident));
         let charges = Charges::of(stays);
         self.alive = charges.figures();
-        if charges.exclusive == Reading::Value(true)
+        if self.baseline.is_some()
+            && charges.exclusive == Reading::Value(true)
             && let (Reading::Value(charge), Reading::Value(baseline)) =
                 (&self.alive.charge_bytes, charges.baseline())
         {
@@ -125,16 +136,24 @@ impl Footprint {
     }
 
     pub(super) fn start(&self, charges: &Charges) -> Start {
-        Start {
-            baseline: Figures {
+        // A baseline from the middle of its life has its own memory in it.
+        let baseline = match &self.baseline {
+            Some(host) => Figures {
                 charge_bytes: charges.baseline(),
-                shmem_bytes: self.baseline.shmem_bytes.clone(),
-                available_bytes: self.baseline.available_bytes.clone(),
+                shmem_bytes: host.shmem_bytes.clone(),
+                available_bytes: host.available_bytes.clone(),
             },
-            exclusive: charges.exclusive.clone(),
-            alive: self.alive.clone(),
-            resident_bytes: self.resident_bytes,
-        }
+            None => Figures {
+                charge_bytes: Reading::Absent,
+                shmem_bytes: Reading::Absent,
+                available_bytes: Reading::Absent,
+            },
+        };
+        let exclusive = match &self.baseline {
+            Some(_) => charges.exclusive.clone(),
+            None => Reading::Absent,
+        };
+        Start { baseline, exclusive, alive: self.alive.clone(), resident_bytes: self.resident_bytes }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sexton_diagnosis::death::{self, Facts, Judgement, OwnSignal};
 use sexton_model::SCHEMA_VERSION;
 use sexton_model::event::EventKind;
-use sexton_model::exit::{ExitRecord, Resources};
+use sexton_model::exit::{ExitRecord, InFlight, Resources};
 use sexton_model::kernel::trace::SignalSent;
 use sexton_model::reading::Reading;
 use sexton_model::run::RunRecord;
@@ -45,6 +45,26 @@ pub struct Ending {
     pub record: ExitRecord,
     /// Other processes in its cgroup that the kernel's OOM killer ended, in words.
     pub members_killed: Vec<String>,
+    /// Why no restart can help, where that is so.
+    pub hopeless: Option<&'static str>,
+}
+
+/// What the supervisor itself knows of an ending.
+#[derive(Debug)]
+pub struct Known {
+    /// Signals that it sent to the run, oldest first.
+    pub own_signals: Vec<OwnSignal>,
+    /// SIGKILLs that the signal trace saw.
+    pub kills_sent: Reading<Vec<SignalSent>>,
+    /// Jobs that were in flight when the prover last told.
+    pub in_flight: Vec<InFlight>,
+}
+
+impl Known {
+    /// Of a run that ended while no supervisor ran.
+    pub fn later(own_signals: Vec<OwnSignal>) -> Self {
+        Self { own_signals, kills_sent: Reading::Absent, in_flight: Vec::new() }
+    }
 }
 
 /// A living run.
@@ -64,6 +84,8 @@ pub struct LiveRun {
     pub parent: Parent,
     /// Whether it was found alive.
     pub adopted: bool,
+    /// Whether it was ready at any time that we know of.
+    pub was_ready: bool,
     /// Signals that were sent to it, oldest first.
     pub own_signals: Vec<OwnSignal>,
     /// Held so that what is in the FIFO outlives a keeper and a prover that die together.
@@ -99,12 +121,18 @@ impl LiveRun {
             end,
             parent,
             adopted: false,
+            was_ready: false,
             own_signals: Vec::new(),
             _fifo: fifo,
             output: None,
             watched: tracker.evidence_files(),
             tracker,
         })
+    }
+
+    /// How long it has been there.
+    pub fn age(&self) -> Duration {
+        sexton_model::Timestamp::now().duration_since(self.record.started_at).try_into().unwrap_or_default()
     }
 
     /// Copies the output from now on, since the keeper does not any more.
@@ -158,7 +186,7 @@ impl LiveRun {
 
 /// The exit record of a run, from its wait record (or the lack of one) and everything else that is known.
 pub fn exit_record(dir: &RunDir, run: &RunRecord, wait: Option<&WaitRecord<'_>>, facts: &Facts) -> Ending {
-    let Judgement { verdict, evidence, members_killed } = death::judge(facts);
+    let Judgement { verdict, evidence, members_killed, hopeless } = death::judge(facts);
     let (last_words, is_cut) = dir.last_words().unwrap_or_default();
     let last_words_truncated = is_cut || wait.is_some_and(|wait| wait.output_removed_bytes > 0);
     let own = facts.memberships.first().and_then(|membership| {
@@ -191,7 +219,7 @@ pub fn exit_record(dir: &RunDir, run: &RunRecord, wait: Option<&WaitRecord<'_>>,
         last_words_truncated,
         output_dropped_bytes: wait.map_or(0, |wait| wait.output_dropped_bytes),
     };
-    Ending { record, members_killed }
+    Ending { record, members_killed, hopeless }
 }
 
 /// Why a program never ran, in words.
@@ -220,7 +248,8 @@ pub fn explain(error: StartError, run: &RunRecord) -> String {
 pub fn own_signals(journal: &std::path::Path, run_id: &str) -> io::Result<Vec<OwnSignal>> {
     let sent = |event: sexton_model::event::Event| {
         let signal = event.details.get("signal")?.as_i64()?;
-        Some(OwnSignal { signal: signal as i32, at: event.at })
+        let watchdog = event.details.get("watchdog").and_then(|found| found.as_str()).map(str::to_owned);
+        Some(OwnSignal { signal: signal as i32, at: event.at, watchdog })
     };
     Ok(journal::events(journal)?
         .filter(|event| event.kind == EventKind::Signalled && event.run_id.as_deref() == Some(run_id))
@@ -235,11 +264,11 @@ pub fn finish(
     dir: &RunDir,
     run: &RunRecord,
     wait: Option<&WaitRecord<'_>>,
-    own_signals: Vec<OwnSignal>,
-    kills_sent: Reading<Vec<SignalSent>>,
+    known: Known,
 ) -> (Ending, Result<(), RunError>) {
-    let facts = Facts { kills_sent, ..judging::facts(dir, run, wait, own_signals) };
-    let ending = exit_record(dir, run, wait, &facts);
+    let facts = Facts { kills_sent: known.kills_sent, ..judging::facts(dir, run, wait, known.own_signals) };
+    let mut ending = exit_record(dir, run, wait, &facts);
+    ending.record.in_flight = known.in_flight;
     // First, since a run with an exit record is not looked at again, whenever we are killed.
     for needed in [dir.fifo(), dir.prepared_wait_file()] {
         // Mostly there is no prepared file any more: it became `wait.json`.

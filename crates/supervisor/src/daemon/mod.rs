@@ -25,6 +25,11 @@
 //! | [`watchdog`] | whether a ready one gets on with its work |
 //! | [`prover_status`] | reads its `/status` |
 //! | [`notify`] | what it says of itself by `sd_notify` |
+//! | [`health`] | what the run says of itself, what is seen of its work |
+//! | [`draining`], [`gating`] | the drain and the gate as the loop holds them, with the memory budget |
+//! | [`stopping`] | how a run is brought to its end |
+//! | [`reload`] | the configuration, read again |
+//! | [`beside`] | everything that goes on beside the loop |
 //! | [`quiesce`] | has it finish its work and take no more, and takes that back |
 //! | [`hooks`], [`side_command`] | commands of the operator's, run on events and beside the prover |
 //! | [`service_manager`] | what we tell systemd |
@@ -33,12 +38,16 @@
 //! | [`metrics`] | `/metrics`, and what it counts |
 //! | [`executable`] | what a run executes, with its hash |
 
+mod beside;
 pub mod descendants;
 pub mod drain;
+mod draining;
 pub mod endings;
 pub mod executable;
 pub mod footprint;
 pub mod gate;
+mod gating;
+mod health;
 pub mod history;
 mod holders;
 pub mod hooks;
@@ -53,12 +62,14 @@ pub mod probe;
 pub mod prover_status;
 pub mod quiesce;
 pub mod relay;
+pub mod reload;
 pub mod retention;
 pub mod server;
 pub mod service_manager;
 pub mod side_command;
 pub mod signal_trace;
 pub mod start;
+mod stopping;
 pub mod surroundings;
 pub mod tracking;
 pub mod tree;
@@ -71,9 +82,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sexton_control::prover::READYZ;
-use sexton_control::target::Target;
-use sexton_diagnosis::death::OwnSignal;
 use sexton_model::event::EventKind;
 use sexton_model::exit::ExitRecord;
 use sexton_model::status::{State, SupervisorStatus};
@@ -85,26 +93,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use crate::budget::TemplateError;
+use crate::config::Config;
 use crate::journal::Journal;
-use crate::keeper::log::Rotation;
 use crate::keeper::wait_file::WaitRecord;
 use crate::keeper::wire::{FromKeeper, ToKeeper};
-use crate::machine::{Action, Farewell, Haste, Input, Machine};
+use crate::ladder::Ladder;
+use crate::machine::{Action, Farewell, Input, Machine};
 use crate::place::{Place, PlaceError};
-use crate::policy::Policy;
 use crate::runs::RunError;
 use crate::terminal;
+use beside::Beside;
 use descendants::LeftBehind;
+use draining::Draining;
 use executable::Hasher;
+use gating::Gating;
 use link::{Link, LinkError};
 use live::{LiveRun, Parent};
 use metrics::Counters;
 use own_cgroup::OwnCgroups;
-use probe::{Probe, Readiness};
 use relay::Relay;
-use retention::Retention;
+use reload::Source;
 use signal_trace::SignalTrace;
-use surroundings::Surroundings;
 
 /// How long clients may take for their last answers when the supervisor leaves.
 const LAST_ANSWERS_PATIENCE: Duration = Duration::from_secs(1);
@@ -114,27 +124,18 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How often a dead process that somebody traces is tried again.
 const HELD_INTERVAL: Duration = Duration::from_millis(200);
+
 /// What `supervisor run` was asked for.
 #[derive(Debug)]
 pub struct Settings {
     /// Where.
     pub place: Place,
-    /// Program and arguments.
+    /// Everything that is configured.
+    pub config: Config,
+    /// Program and arguments, with `{budget_bytes}` and `{budget_gib}` as they were written.
     pub command: Vec<OsString>,
-    /// When to restart.
-    pub policy: Policy,
-    /// Whether the prover may dump core.
-    pub core: bool,
-    /// Whether to trace who sends SIGKILL.
-    pub signal_trace: bool,
-    /// The cgroup of each run's own.
-    pub cgroup: own_cgroup::Settings,
-    /// What else a run is given.
-    pub surroundings: Surroundings,
-    /// When its output log is rotated.
-    pub rotation: Rotation,
-    /// Which ended runs are kept.
-    pub retention: Retention,
+    /// Where both come from.
+    pub source: Source,
 }
 
 /// What ends a supervisor early.
@@ -157,6 +158,9 @@ pub enum DaemonError {
     /// The keeper.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The configuration template of the prover.
+    #[error(transparent)]
+    Template(TemplateError),
     /// Something else of the system's.
     #[error("{what}: {source}")]
     Io {
@@ -178,14 +182,53 @@ pub enum Command {
     Stop,
     /// `POST /v1/start`
     Start,
+    /// `POST /v1/start?now=true`
+    StartNow,
     /// `POST /v1/restart`
     Restart,
+    /// `POST /v1/drain`
+    Drain,
+    /// `POST /v1/quiesce`
+    Quiesce,
+    /// `POST /v1/unquiesce`
+    Unquiesce,
     /// `POST /v1/shutdown`
     Shutdown,
 }
 
+impl Command {
+    fn input(self) -> Input {
+        match self {
+            Self::Stop => Input::Stop,
+            Self::Start => Input::Start,
+            Self::StartNow => Input::StartNow,
+            Self::Restart => Input::Restart,
+            Self::Drain => Input::Drain,
+            Self::Quiesce => Input::Quiesce,
+            Self::Unquiesce => Input::Unquiesce,
+            Self::Shutdown => Input::Shutdown,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Start => "start",
+            Self::StartNow => "start --now",
+            Self::Restart => "restart",
+            Self::Drain => "drain",
+            Self::Quiesce => "quiesce",
+            Self::Unquiesce => "unquiesce",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// What a command leads to: the state right after it, or why it cannot be done.
+pub type Reply = Result<SupervisorStatus, String>;
+
 /// A command, and where the answer goes.
-pub type Request = (Command, oneshot::Sender<SupervisorStatus>);
+pub type Request = (Command, oneshot::Sender<Reply>);
 
 /// What the loop waits for.
 #[derive(Debug)]
@@ -198,9 +241,10 @@ enum News {
     Copied,
     ChildEnded,
     Due,
+    /// Something is to be looked at: the run, its drain, the gate.
     Look,
-    Ready,
-    ReadinessOverdue(String),
+    Reload,
+    Beside(beside::News),
 }
 
 /// The supervisor of one prover.
@@ -224,8 +268,20 @@ pub struct Daemon {
     since: Timestamp,
     reason: Option<String>,
     wake_at: Option<Instant>,
-    /// Present while the prover starts and is to say that it is ready.
-    probe: Option<Probe>,
+    beside: Beside,
+    /// Present from the wish to stop a run, or its end, until its memory is back.
+    drain: Option<Draining>,
+    /// Present while the next start waits for memory.
+    gating: Option<Gating>,
+    /// Absent where no budget is configured.
+    ladder: Option<Ladder>,
+    /// A smaller budget than the ladder's, for one start.
+    budget_once: Option<u64>,
+    ended: endings::Ended,
+    /// Why the run is stopped, where that is because it does not work.
+    unhealthy: Option<String>,
+    /// What the prover last said of itself.
+    prover_says: Option<String>,
     farewell: Option<Farewell>,
     status: watch::Sender<SupervisorStatus>,
     counters: watch::Sender<Counters>,
@@ -254,12 +310,14 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
         None,
         json!({"pid": std::process::id(), "version": crate::VERSION}),
     );
-    if daemon.settings.signal_trace {
+    if daemon.settings.config.prover.signal_trace {
         daemon.signal_trace = SignalTrace::start();
         if let Some(why) = daemon.signal_trace.obstacle() {
             daemon.say(&format!("no signal trace: {why}"));
         }
     }
+    daemon.listen_to_notifications();
+    daemon.load_ladder();
     let adopted = daemon.take_over().await?;
 
     let (commands, mut requests) = mpsc::channel(16);
@@ -274,7 +332,11 @@ pub async fn run(settings: Settings) -> Result<ExitCode, DaemonError> {
     let (leaving, left) = oneshot::channel();
     let serving = tokio::spawn(server::serve(server, state, left));
 
-    if !adopted {
+    daemon.beside.manager.ready();
+    if adopted {
+        daemon.follow_health();
+        daemon.publish();
+    } else {
         daemon.feed(Input::Start).await;
     }
     while daemon.farewell.is_none() {
@@ -303,28 +365,28 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            // A terminal that was closed: its prover goes on, and so do we.
+            // Also from a terminal that was closed: its prover goes on, and so do we.
             hangup: signal(SignalKind::hangup())?,
             child: signal(SignalKind::child())?,
         })
     }
 
     async fn next(&mut self) -> News {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return News::Signal(sexton_process::SIGTERM),
-                _ = self.interrupt.recv() => return News::Signal(sexton_process::SIGINT),
-                _ = self.child.recv() => return News::ChildEnded,
-                _ = self.hangup.recv() => {}
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => News::Signal(sexton_process::SIGTERM),
+            _ = self.interrupt.recv() => News::Signal(sexton_process::SIGINT),
+            _ = self.child.recv() => News::ChildEnded,
+            _ = self.hangup.recv() => News::Reload,
         }
     }
 }
 
 impl Daemon {
     fn new(settings: Settings, journal: Journal, locks: [File; 2], umask: u32) -> Self {
-        let machine = Machine::new(settings.policy.clone());
-        let cgroups = OwnCgroups::new(settings.cgroup.clone(), &settings.place.name);
+        let machine = Machine::new(settings.config.policy());
+        let cgroups =
+            OwnCgroups::new(own_cgroup::Settings::of(&settings.config.cgroup), &settings.place.name);
+        let beside = Beside::new(&settings.config, &settings.place);
         let now = Timestamp::now();
         let status = watch::Sender::new(SupervisorStatus {
             schema_version: SCHEMA_VERSION,
@@ -343,6 +405,10 @@ impl Daemon {
             budget_bytes: None,
             drain: None,
             gate: None,
+            quiesced: false,
+            ladder: None,
+            prover_says: None,
+            in_flight: None,
             last_exit: None,
             descendants: Vec::new(),
             prover_socket: None,
@@ -364,7 +430,14 @@ impl Daemon {
             since: now,
             reason: None,
             wake_at: None,
-            probe: None,
+            beside,
+            drain: None,
+            gating: None,
+            ladder: None,
+            budget_once: None,
+            ended: endings::Ended::default(),
+            unhealthy: None,
+            prover_says: None,
             farewell: None,
             status,
             counters: watch::Sender::default(),
@@ -374,16 +447,19 @@ impl Daemon {
     }
 
     async fn next(&mut self, signals: &mut Signals, requests: &mut mpsc::Receiver<Request>) -> News {
-        let Self { link, live, wake_at, probe, .. } = self;
+        let roots = self.run_roots();
+        let Self { link, live, wake_at, beside, drain, gating, .. } = self;
         let keeper = async {
             match link {
                 Some(link) => link.receive().await,
                 None => std::future::pending().await,
             }
         };
-        let (mut output, mut end, mut look_at) = (None, None, None);
+        let (mut output, mut end) = (None, None);
+        let drain_due = drain.as_ref().map(Draining::due);
+        let mut look_at = drain_due.into_iter().chain(gating.as_ref().map(Gating::due)).min();
         if let Some(live) = live {
-            look_at = Some(live.tracker.due());
+            look_at = look_at.into_iter().chain([live.tracker.due()]).min();
             output = live.output.as_mut();
             end = (live.parent != Parent::Keeper).then_some(&live.end);
         }
@@ -414,12 +490,6 @@ impl Daemon {
                 None => std::future::pending().await,
             }
         };
-        let ready = async {
-            match probe {
-                Some(probe) => probe.next().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             news = signals.next() => news,
             Some(request) = requests.recv() => News::Command(request),
@@ -428,10 +498,7 @@ impl Daemon {
             () = ended => News::RunEnded,
             () = due => News::Due,
             () = look => News::Look,
-            news = ready => match news {
-                probe::News::Ready => News::Ready,
-                probe::News::Overdue { why } => News::ReadinessOverdue(why),
-            },
+            news = beside.next(&roots) => News::Beside(news),
         }
     }
 
@@ -452,17 +519,9 @@ impl Daemon {
                 self.feed(if leaving { Input::Hasten } else { Input::Shutdown }).await;
             }
             News::Command((command, reply)) => {
-                let name = format!("{command:?}").to_lowercase();
-                self.log(EventKind::Commanded, None, json!({"command": name, "by": "control socket"}));
-                self.feed(match command {
-                    Command::Stop => Input::Stop,
-                    Command::Start => Input::Start,
-                    Command::Restart => Input::Restart,
-                    Command::Shutdown => Input::Shutdown,
-                })
-                .await;
+                let answer = self.command(command).await;
                 // A client that has gone away does not want the answer.
-                let _ = reply.send(self.status.borrow().clone());
+                let _ = reply.send(answer);
             }
             News::Keeper(Ok(FromKeeper::Ended(bytes))) => {
                 let wait = serde_json::from_slice::<WaitRecord<'static>>(&bytes).ok();
@@ -483,24 +542,51 @@ impl Daemon {
             News::ChildEnded => {
                 let run = self.live.as_ref().map(|live| live.pid);
                 // A process table that cannot be read now will be at the next death.
-                let _ = sexton_process::reap_orphans(run.as_slice());
+                let _ = self.beside.children.reap_orphans(run.as_slice());
             }
             News::Due => {
                 self.wake_at = None;
                 self.feed(Input::Due).await;
             }
-            News::Look => self.look().await,
-            News::ReadinessOverdue(why) => {
-                let run_id = self.run_id();
-                self.log(EventKind::ReadinessOverdue, run_id.as_deref(), json!({"why": why}));
+            News::Look => self.look_at_all().await,
+            News::Reload => self.reload(),
+            News::Beside(news) => self.beside_the_loop(news).await,
+        }
+    }
+
+    async fn command(&mut self, command: Command) -> Reply {
+        self.log(EventKind::Commanded, None, json!({"command": command.name(), "by": "control socket"}));
+        if command == Command::Quiesce && !self.machine.policy().quiesces {
+            return Err("it cannot be quiesced: no way to do that is configured ([stop] quiesce)".to_owned());
+        }
+        self.feed(command.input()).await;
+        Ok(self.status.borrow().clone())
+    }
+
+    async fn beside_the_loop(&mut self, news: beside::News) {
+        match news {
+            beside::News::Ready => self.ready("asked").await,
+            beside::News::ReadinessOverdue(why) => self.readiness_overdue(why).await,
+            beside::News::Progress(change) => self.progress(change).await,
+            beside::News::HeartbeatLost(why) => self.heartbeat_lost(why).await,
+            beside::News::Notice(notice) => self.noticed(notice).await,
+            beside::News::NotificationsBroke(error) => {
+                self.beside.notifications = None;
+                self.say(&format!("the prover's notifications are heard no more: {error}"));
             }
-            News::Ready => {
-                self.probe = None;
-                let run_id = self.run_id();
-                self.log(EventKind::RunReady, run_id.as_deref(), json!({}));
-                self.say("prover is ready");
-                self.feed(Input::Ready).await;
+            beside::News::Quiesced(ended) => {
+                let input = self.quiesced(&ended);
+                self.feed(input).await;
             }
+            beside::News::Unquiesced(result) => {
+                self.unquiesced(result);
+                self.publish();
+            }
+            beside::News::HookFailed(failure) => {
+                self.log(EventKind::HookFailed, failure.run_id.as_deref(), failure.details());
+                self.say(&format!("hook {}: {}", failure.command, failure.why()));
+            }
+            beside::News::Beat => {}
         }
     }
 
@@ -511,21 +597,23 @@ impl Daemon {
             let before = self.machine.state();
             let actions = self.machine.step(input, self.origin.elapsed(), fastrand::f64());
             self.enter(before);
+            self.follow_drain();
             for action in actions {
                 match action {
-                    Action::Quiesce => inputs.push_back(Input::Idle),
-                    Action::Unquiesce => {}
-                    Action::AwaitRelease => inputs.push_back(Input::Released),
-                    Action::AwaitMemory | Action::Fit => inputs.push_back(Input::GateOpen),
+                    Action::Quiesce => self.start_quiesce(),
+                    Action::Unquiesce => self.start_unquiesce(),
+                    Action::AwaitRelease => inputs.extend(self.await_release().await),
+                    Action::AwaitMemory => inputs.extend(self.await_memory()),
+                    Action::Fit => inputs.push_back(self.fit()),
                     Action::Launch => inputs.push_back(self.launch().await),
-                    Action::Terminate => self.signal(sexton_process::SIGTERM, "asked to stop"),
-                    Action::Kill(haste) => self.signal(sexton_process::SIGKILL, why_killed(haste)),
+                    Action::Terminate => self.terminate(),
+                    Action::Kill(haste) => self.kill(haste).await,
                     Action::WakeAt(at) => self.wake_at = Some(self.origin + at.min(NEVER)),
                     Action::Sleep => self.wake_at = None,
                     Action::Leave(farewell) => self.farewell = Some(farewell),
                 }
             }
-            self.ask_whether_ready();
+            self.follow_health();
             if self.machine.state() == State::BackingOff && before != State::BackingOff {
                 self.announce_restart();
             }
@@ -540,18 +628,24 @@ impl Daemon {
             self.since = Timestamp::now();
             let run_id = self.run_id();
             self.log(EventKind::StateChanged, run_id.as_deref(), json!({"from": before, "to": state}));
+            if before == State::Releasing {
+                self.give_up_release();
+            }
+            if state != State::WaitingForMemory {
+                self.gating = None;
+            }
+            if self.machine.is_leaving() {
+                self.announce_leaving();
+            }
         }
     }
 
-    /// Has a prover asked for as long as it starts, where it is known to answer.
-    fn ask_whether_ready(&mut self) {
-        let Settings { policy, place, .. } = &self.settings;
-        if self.machine.state() != State::Starting || !policy.awaits_readiness {
-            self.probe = None;
-        } else if self.probe.is_none() {
-            let readiness = Readiness::Http(Target::unix(place.prover_socket(), READYZ));
-            self.probe = Some(Probe::start(readiness, Duration::ZERO, None));
-        }
+    /// Whoever started us is told how long leaving may take: the times of a drain, one after the other.
+    fn announce_leaving(&mut self) {
+        let stop = self.machine.policy().stop;
+        let whole = [stop.quiesce, stop.exit, stop.release, LAST_ANSWERS_PATIENCE];
+        let within = whole.into_iter().fold(Duration::ZERO, Duration::saturating_add);
+        self.beside.manager.stopping(Some(within));
     }
 
     fn announce_restart(&mut self) {
@@ -571,10 +665,28 @@ impl Daemon {
         self.say(&format!("restarting in {}", Human(delay)));
     }
 
+    /// Looks at whatever is due.
+    async fn look_at_all(&mut self) {
+        let now = Instant::now();
+        let mut inputs = Vec::new();
+        if self.live.as_ref().is_some_and(|live| live.tracker.due() <= now) {
+            inputs.extend(self.look().await);
+        }
+        if self.drain.as_ref().is_some_and(|drain| drain.due() <= now) {
+            inputs.extend(self.look_at_drain().await);
+        }
+        if self.gating.as_ref().is_some_and(|gating| gating.due() <= now) {
+            inputs.extend(self.look_at_gate());
+        }
+        for input in inputs {
+            self.feed(input).await;
+        }
+    }
+
     /// Looks after the living run: where it is, what threads it has, whether the kernel killed one of its members.
-    async fn look(&mut self) {
+    async fn look(&mut self) -> Option<Input> {
         self.signal_trace.take_news();
-        let Some(live) = &mut self.live else { return };
+        let live = self.live.as_mut()?;
         let found = live.tracker.look();
         let run_id = live.dir.run_id();
         if let Some(files) = found.files {
@@ -592,6 +704,7 @@ impl Daemon {
             self.say(
                 "the kernel's OOM killer ended a member of the prover's cgroup; the prover itself lives",
             );
+            Box::pin(self.member_killed()).await;
         }
         for dead in found.unreaped {
             let status = dead.status.as_deref().unwrap_or("ended, status unreadable");
@@ -618,6 +731,7 @@ impl Daemon {
             self.save_tracked(&live);
             self.live = Some(live);
         }
+        found.leader_died.then_some(Input::LeaderDied)
     }
 
     /// Writes `tracking.json`. Without it a later supervisor knows less of this run, and says so.
@@ -628,22 +742,11 @@ impl Daemon {
         }
     }
 
-    fn signal(&mut self, number: i32, reason: &str) {
-        let Some(live) = &mut self.live else { return };
-        let run_id = live.dir.run_id();
-        let details =
-            json!({"signal": number, "name": signal_name(number), "reason": reason, "pid": live.pid});
-        live.own_signals.push(OwnSignal { signal: number, at: Timestamp::now() });
-        // Before the signal: an ending that we caused must never look like another's.
-        self.log(EventKind::Signalled, Some(&run_id), details);
-        let Some(live) = &self.live else { return };
-        match live.pidfd.signal(number) {
-            Ok(()) if number == sexton_process::SIGKILL => {
-                self.say(&format!("prover {reason}: SIGKILL sent"))
-            }
-            // ESRCH: it has ended, and its record is on the way.
-            Ok(()) | Err(_) => {}
-        }
+    /// Processes whose trees are the run's: its main one, and the keeper that inherits what that leaves.
+    fn run_roots(&self) -> Vec<i32> {
+        let Some(live) = &self.live else { return Vec::new() };
+        let keeper = self.link.as_ref().map(|link| link.state.keeper_pid);
+        keeper.into_iter().chain([live.pid]).collect()
     }
 
     fn run_id(&self) -> Option<String> {
@@ -658,9 +761,12 @@ impl Daemon {
     /// One line in the journal. A journal that cannot be written is said, and stops nothing.
     fn log(&mut self, kind: EventKind, run_id: Option<&str>, details: Value) {
         self.counters.send_modify(|counters| counters.note(kind, &details));
-        if let Err(error) = self.journal.append(kind, run_id, details) {
+        let (event, written) = self.journal.append(kind, run_id, details);
+        if let Err(error) = written {
             self.say(&format!("cannot write {}: {error}", self.settings.place.journal().display()));
         }
+        let record = self.last_exit.as_ref().filter(|_| kind == EventKind::RunEnded);
+        self.beside.hooks.offer(&event, record);
     }
 
     fn publish(&mut self) {
@@ -683,11 +789,21 @@ impl Daemon {
                 .then(|| self.wake_at.and_then(wall))
                 .flatten(),
             budget_bytes: live.and_then(|live| live.record.budget_bytes),
+            drain: self.drain.as_ref().map(|drain| drain.report().clone()),
+            gate: self.gating.as_ref().map(|gating| gating.report().clone()),
+            quiesced: self.machine.is_quiesced(),
+            ladder: self.ladder.as_ref().map(Ladder::status),
+            prover_says: self.prover_says.clone(),
+            in_flight: self.beside.watchdog.as_ref().map(|watchdog| watchdog.in_flight().len() as u64),
             last_exit: self.last_exit.clone(),
             descendants,
             prover_socket: Some(self.settings.place.prover_socket().to_string_lossy().into_owned()),
             ..self.status.borrow().clone()
         };
+        self.beside.manager.status(&short(&status));
+        if let Some(trouble) = self.beside.manager.take_trouble() {
+            self.say(&trouble);
+        }
         self.status.send_replace(status);
     }
 
@@ -695,6 +811,10 @@ impl Daemon {
         if let Some(link) = &mut self.link {
             // A keeper that is gone already has nothing left to do either.
             let _ = link.send(&ToKeeper::Quit).await;
+        }
+        // Hooks for the last events.
+        for failure in self.beside.hooks.finish(LAST_ANSWERS_PATIENCE).await {
+            self.log(EventKind::HookFailed, failure.run_id.as_deref(), failure.details());
         }
         self.cgroups.leave();
         self.log(EventKind::SupervisorStopped, None, json!({}));
@@ -709,9 +829,14 @@ impl Daemon {
     }
 }
 
-fn why_killed(haste: Haste) -> &'static str {
-    match haste {
-        Haste::Overdue => "did not stop in time",
-        Haste::Asked => "is given no more time, as asked",
-    }
+/// A status in one line, for the service manager.
+fn short(status: &SupervisorStatus) -> String {
+    let pid = status.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+    let what = match (&status.drain, &status.gate) {
+        (Some(drain), _) if status.state != State::Ready => Some(&drain.summary),
+        (_, Some(gate)) => Some(&gate.summary),
+        _ => status.reason.as_ref(),
+    };
+    let why = what.map(|what| format!(": {what}")).unwrap_or_default();
+    format!("prover {}{pid}{why}", status.state)
 }

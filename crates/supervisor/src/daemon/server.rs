@@ -67,8 +67,11 @@ pub async fn serve(listener: UnixListener, shared: Shared, left: oneshot::Receiv
         .route(routes::EVENTS, get(events))
         .route(routes::METRICS, get(metrics))
         .route(routes::STOP, post(|state| command(state, Command::Stop)))
-        .route(routes::START, post(|state| command(state, Command::Start)))
+        .route(routes::START, post(start))
         .route(routes::RESTART, post(|state| command(state, Command::Restart)))
+        .route(routes::DRAIN, post(|state| command(state, Command::Drain)))
+        .route(routes::QUIESCE, post(|state| command(state, Command::Quiesce)))
+        .route(routes::UNQUIESCE, post(|state| command(state, Command::Unquiesce)))
         .route(routes::SHUTDOWN, post(|state| command(state, Command::Shutdown)))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is no such route") })
         .method_not_allowed_fallback(|| async {
@@ -99,8 +102,25 @@ async fn command(State(shared): Context, command: Command) -> Response {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the supervisor is leaving");
     }
     match answer.await {
-        Ok(status) => (StatusCode::ACCEPTED, Json(status)).into_response(),
+        Ok(Ok(status)) => (StatusCode::ACCEPTED, Json(status)).into_response(),
+        Ok(Err(why)) => refuse(StatusCode::CONFLICT, why),
         Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the supervisor is leaving"),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartQuery {
+    /// Without waiting for memory, or for anything else.
+    #[serde(default)]
+    now: bool,
+}
+
+async fn start(state: Context, query: Result<Query<StartQuery>, QueryRejection>) -> Response {
+    match query {
+        Ok(Query(StartQuery { now: false })) => command(state, Command::Start).await,
+        Ok(Query(StartQuery { now: true })) => command(state, Command::StartNow).await,
+        Err(_) => refuse(StatusCode::BAD_REQUEST, "the only parameter is now=true|false"),
     }
 }
 

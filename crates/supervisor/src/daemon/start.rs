@@ -1,5 +1,6 @@
 //! Making a run, and taking over what an earlier supervisor left.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,8 +20,11 @@ use sexton_process::{Pidfd, Stage, fifo};
 
 use super::link::{Link, LinkError, prover_environment};
 use super::live::{self, LiveRun, Parent};
+use super::surroundings::Surroundings;
 use super::tracking::Tracker;
 use super::{Daemon, DaemonError, failed, own_cgroup};
+use crate::budget;
+use crate::keeper::log::Rotation;
 use crate::keeper::wait_file::{StartError, WaitRecord};
 use crate::keeper::wire::{FromKeeper, Phase, SpawnRequest, ToKeeper};
 use crate::machine::{Input, Machine};
@@ -76,17 +80,17 @@ impl Daemon {
                 let mut wait = WaitRecord::new(&run_id, 0, None);
                 wait.start_error = Some(error);
                 let record =
-                    self.judged(live::finish(&dir, &record, Some(&wait), Vec::new(), Reading::Absent));
+                    self.judged(live::finish(&dir, &record, Some(&wait), live::Known::later(Vec::new())));
                 return Err(LaunchError::Recorded(Box::new(record)));
             }
         };
-        notes.extend(self.settings.surroundings.missing_of(pid));
+        notes.extend(Surroundings::of(&self.settings.config.cgroup).missing_of(pid));
         self.cgroups.news(&notes).iter().for_each(|note| self.say(note));
         match self.record_child(&dir, &mut record, pid) {
             Ok(live) => {
                 self.live = Some(live);
                 // Its cgroups have their baseline, and the keeper the files to record, before the program runs.
-                self.look().await;
+                let _ = self.look().await;
             }
             Err(error) => {
                 // No prover without a record.
@@ -120,7 +124,11 @@ impl Daemon {
     fn prepare(&mut self) -> Result<(RunDir, RunRecord), DaemonError> {
         let now = Timestamp::now();
         let program = self.program();
-        let command = &self.settings.command;
+        let budget = self.next_budget();
+        let command = budget::filled_in(&self.settings.command, budget);
+        if let (Some(template), Some(budget)) = (&self.settings.config.memory.template, budget) {
+            budget::render(template, budget).map_err(DaemonError::Template)?;
+        }
         let executable = self.hasher.executable(&program, command.first());
         self.serial += 1;
         let dir = RunDir::new(&self.settings.place.runs_dir(), &runs::new_id(now, self.serial));
@@ -130,13 +138,13 @@ impl Daemon {
         let record = RunRecord {
             schema_version: SCHEMA_VERSION,
             run_id: dir.run_id(),
-            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: recorded(&command),
             identity: None,
             executable,
             started_at: now,
             cgroups: Vec::new(),
             made_cgroup: None,
-            budget_bytes: None,
+            budget_bytes: budget,
         };
         Ok((dir, record))
     }
@@ -164,26 +172,44 @@ impl Daemon {
     }
 
     fn request(&self, dir: &RunDir, record: &RunRecord) -> SpawnRequest {
-        let told = [
+        let config = &self.settings.config;
+        let place = &self.settings.place;
+        let mut told: Vec<(&str, OsString)> = vec![
             ("SEXTON_RUN_ID", dir.run_id().into()),
-            ("SEXTON_PROVER_SOCKET", self.settings.place.prover_socket().into_os_string()),
+            ("SEXTON_PROVER_SOCKET", place.prover_socket().into_os_string()),
+            ("NOTIFY_SOCKET", place.notify_socket().into_os_string()),
         ];
-        let surroundings = &self.settings.surroundings;
+        if let Some(budget) = record.budget_bytes {
+            told.push(("SEXTON_MEMORY_BUDGET_BYTES", budget.to_string().into()));
+        }
+        let heartbeat = config.watchdog.notify_timeout;
+        if !heartbeat.is_zero() {
+            told.push(("WATCHDOG_USEC", heartbeat.as_micros().to_string().into()));
+        }
+        told.extend(config.prover.environment.iter().map(|(name, value)| (name.as_str(), value.into())));
+        let surroundings = Surroundings::of(&config.cgroup);
+        let folder = config.prover.directory.clone();
+        let folder = folder.unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
         SpawnRequest {
             run_id: dir.run_id(),
             run_dir: dir.path().into(),
             program: self.program().into_os_string(),
-            arguments: self.settings.command.clone(),
+            arguments: budget::filled_in(&self.settings.command, record.budget_bytes),
             environment: prover_environment(&told),
-            folder: std::env::current_dir().unwrap_or_default().into_os_string(),
+            folder: folder.into_os_string(),
             cgroup_procs: record.made_cgroup.iter().map(own_cgroup::procs_file).collect(),
-            core: self.settings.core,
+            core: config.prover.core_dumps,
             umask: self.umask,
-            limits: surroundings.limits.clone(),
+            limits: surroundings.limits,
             oom_score_adj: surroundings.oom_score_adj,
-            memory_nodes: surroundings.numa_nodes.clone(),
-            rotation: self.settings.rotation,
+            memory_nodes: surroundings.numa_nodes,
+            rotation: self.rotation(),
         }
+    }
+
+    /// When the run's output log is rotated.
+    pub(super) fn rotation(&self) -> Rotation {
+        Rotation::of(&self.settings.config.log)
     }
 
     /// Has the keeper, a new one if need be, make the held child.
@@ -274,13 +300,14 @@ impl Daemon {
         let keeper_pid = link.state.keeper_pid;
         let run_id = self.live.as_ref().map(|live| live.dir.run_id());
         self.log(EventKind::KeeperLost, run_id.as_deref(), json!({"pid": keeper_pid}));
+        let rotation = self.rotation();
         let Some(live) = &mut self.live else { return };
         // It may have been killed between its last record and its last word.
         if let Ok(Some(wait)) = live.dir.wait_record() {
             return self.end(Some(wait)).await;
         }
         live.parent = if live.pidfd.peek().is_ok() { Parent::Us } else { Parent::Stranger };
-        live.take_over_output(self.settings.rotation);
+        live.take_over_output(rotation);
         let whose = if live.parent == Parent::Us {
             "the supervisor waits for the prover now"
         } else {
@@ -369,7 +396,7 @@ impl Daemon {
         let parent = if is_kept { Parent::Keeper } else { Parent::Stranger };
         let tracker = match runs::read_json(dir.tracking_file()) {
             Ok(Some(tracked)) => Tracker::with(pid, self.own_pids(), tracked),
-            Ok(None) | Err(_) => Tracker::new(pid, self.own_pids()),
+            Ok(None) | Err(_) => Tracker::midway(pid, self.own_pids()),
         };
         let mut live =
             LiveRun::new(dir, record, pidfd, parent, tracker).map_err(failed("cannot watch the run"))?;
@@ -379,7 +406,7 @@ impl Daemon {
             relay.follow(&live.dir.output_file(), true);
         }
         if parent == Parent::Stranger {
-            live.take_over_output(self.settings.rotation);
+            live.take_over_output(self.rotation());
         }
         let run_id = live.dir.run_id();
         let waits = if is_kept { "" } else { "; its keeper is gone, so its exit status may stay unknown" };
@@ -387,7 +414,7 @@ impl Daemon {
         let details = json!({"pid": pid, "kept": is_kept, "started_at": live.record.started_at});
         self.log(EventKind::RunAdopted, Some(&run_id), details);
         self.live = Some(live);
-        self.machine = Machine::adopting(self.settings.policy.clone(), self.origin.elapsed());
+        self.machine = Machine::adopting(self.settings.config.policy(), self.origin.elapsed());
         self.publish();
         Ok(())
     }
@@ -395,13 +422,13 @@ impl Daemon {
     /// Gives a run that ended while no supervisor ran its exit record.
     fn bury(&mut self, dir: &RunDir, record: &RunRecord) {
         // Without a keeper nobody has read what the FIFO may still hold; with one it is empty.
-        if let Ok(mut output) = crate::keeper::output::Output::open(dir.path(), self.settings.rotation) {
+        if let Ok(mut output) = crate::keeper::output::Output::open(dir.path(), self.rotation()) {
             output.drain();
         }
         // Damaged is as good as absent: unknown.
         let wait = dir.wait_record().ok().flatten();
         let own = self.signals_sent_before(dir);
-        let exit = self.judged(live::finish(dir, record, wait.as_ref(), own, Reading::Absent));
+        let exit = self.judged(live::finish(dir, record, wait.as_ref(), live::Known::later(own)));
         self.say(&format!("run {} ended while no supervisor ran: {}", exit.run_id, exit.wait));
         let details =
             json!({"wait": exit.wait, "cause": exit.verdict.cause, "pid": exit.pid, "found_later": true});
@@ -419,6 +446,11 @@ impl Daemon {
     fn signals_sent_before(&self, dir: &RunDir) -> Vec<OwnSignal> {
         live::own_signals(&self.settings.place.journal(), &dir.run_id()).unwrap_or_default()
     }
+}
+
+/// A command as records have it.
+pub(super) fn recorded(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 async fn ask(link: &mut Link, request: SpawnRequest) -> Result<FromKeeper, LinkError> {

@@ -26,6 +26,8 @@ use sexton_model::run::CgroupPath;
 use sexton_model::task::SIGKILL_BIT;
 use tokio::time::Instant;
 
+use super::footprint::Footprint;
+
 /// A young run moves and forks; an old one hardly ever does.
 const YOUNG: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL_YOUNG: Duration = Duration::from_millis(20);
@@ -68,6 +70,9 @@ pub struct Tracked {
     pub vmstat_oom_kill: Reading<u64>,
     /// When its cgroup was last looked at.
     pub looked_at: Timestamp,
+    /// What it takes.
+    #[serde(default = "Footprint::midway")]
+    pub footprint: Footprint,
 }
 
 /// What a look found.
@@ -83,6 +88,8 @@ pub struct Found {
     pub changed: bool,
     /// Children of the run's main process that ended and that it did not reap between two looks.
     pub unreaped: Vec<Unreaped>,
+    /// Its leader is dead and other threads of it are not, for more than a moment; told once.
+    pub leader_died: bool,
 }
 
 /// A dead process that its living parent does not wait for.
@@ -112,6 +119,8 @@ pub struct Tracker {
     /// OOM kills of its present cgroup, as counted at the last look.
     counted_kills: u64,
     stalled: bool,
+    /// So many looks in a row found its leader dead.
+    leader_dead: u32,
     began: Instant,
     next_look: Instant,
     next_full: Instant,
@@ -128,6 +137,15 @@ pub fn kernel_log() -> KernelLog {
 impl Tracker {
     /// Begins with a child that does not run yet. `own_pids`: our own processes, which are no strangers in its cgroup.
     pub fn new(pid: i32, own_pids: Vec<i32>) -> Self {
+        Self::beginning(pid, own_pids, Footprint::at_spawn())
+    }
+
+    /// Begins with a process that has lived for a while, of which nothing was tracked.
+    pub fn midway(pid: i32, own_pids: Vec<i32>) -> Self {
+        Self::beginning(pid, own_pids, Footprint::midway())
+    }
+
+    fn beginning(pid: i32, own_pids: Vec<i32>, footprint: Footprint) -> Self {
         let files = Files::system();
         let tracked = Tracked {
             stays: Vec::new(),
@@ -135,6 +153,7 @@ impl Tracker {
             log_mark: kernel_log().mark(),
             vmstat_oom_kill: memory::vmstat(&files).and_then(|vmstat| vmstat.oom_kill),
             looked_at: Timestamp::now(),
+            footprint,
         };
         Self::with(pid, own_pids, tracked)
     }
@@ -155,6 +174,7 @@ impl Tracker {
             hierarchy,
             counted_kills: 0,
             stalled: false,
+            leader_dead: 0,
             began: now,
             next_look: now,
             next_full: now,
@@ -179,6 +199,8 @@ impl Tracker {
             self.next_full = now + FULL_INTERVAL;
             found.changed |= self.follow_threads();
             self.follow_counters(&mut found);
+            self.tracked.footprint.look(self.pid, &self.tracked.stays);
+            found.leader_died = self.follow_leader();
         }
         if now >= self.next_children {
             self.next_children = now + CHILDREN_INTERVAL;
@@ -237,6 +259,21 @@ impl Tracker {
             u64::from_str_radix(mask.trim(), 16).ok()
         });
         pending.into_iter().any(|mask| mask & SIGKILL_BIT != 0)
+    }
+
+    /// Whether its leader has been dead, and others of its threads alive, for three looks: in an ordinary exit the
+    /// leader is often the first to go, and the others follow within milliseconds.
+    fn follow_leader(&mut self) -> bool {
+        const LOOKS: u32 = 3;
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let is_dead = state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+        let others = || Tasks::system().thread_ids(self.pid).into_value().unwrap_or_default();
+        self.leader_dead = if is_dead && others().iter().any(|tid| *tid != self.pid) {
+            self.leader_dead.saturating_add(1)
+        } else {
+            0
+        };
+        self.leader_dead == LOOKS
     }
 
     fn follow_threads(&mut self) -> bool {

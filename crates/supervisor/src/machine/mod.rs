@@ -125,6 +125,8 @@ enum Goal {
     Down,
     /// It is to end, and we are to leave.
     Gone,
+    /// Over, and we are to leave with this code of its.
+    Over(Option<u8>),
     /// Over: another one at this time.
     Retry(Duration),
     /// Over: none before a `start`.
@@ -199,6 +201,11 @@ impl Machine {
         matches!(self.goal, Goal::Drained | Goal::Up | Goal::Down | Goal::Gone)
     }
 
+    /// Whether its prover has finished its work and takes no more.
+    pub fn is_quiesced(&self) -> bool {
+        self.idle && self.state == State::Quiescing
+    }
+
     /// Restarts by policy so far.
     pub fn restarts(&self) -> u64 {
         self.restarts
@@ -241,7 +248,8 @@ impl Machine {
                 if self.goal == Goal::Quiet { vec![] } else { self.terminate(now) }
             }
             Move::Impatience => match self.goal {
-                Goal::Drained => self.unquiesce(),
+                // A prover that is not to end before it is idle goes on as it was.
+                Goal::Drained | Goal::Quiet => self.unquiesce(),
                 _ => self.terminate(now),
             },
             Move::Terminate if self.state == State::Exiting && self.is_commanded() => self.aim(input),
@@ -286,7 +294,10 @@ impl Machine {
                 self.enter(State::Stopped);
                 vec![Action::Sleep]
             }
-            Move::Leave => self.leave(Farewell::Asked),
+            Move::Leave => match self.goal {
+                Goal::Over(code) => self.leave(Farewell::AsTheProver(code)),
+                _ => self.leave(Farewell::Asked),
+            },
         }
     }
 
@@ -380,7 +391,7 @@ impl Machine {
             Goal::Down | Goal::Drained => Goal::Down,
             Goal::Gone => Goal::Gone,
             _ => match self.decide(ending, now) {
-                Decision::GiveUp => return self.leave(Farewell::AsTheProver(ending.code)),
+                Decision::GiveUp => Goal::Over(ending.code),
                 Decision::Fail(why) => {
                     self.failure = Some(why);
                     Goal::Failed
@@ -413,6 +424,7 @@ impl Machine {
     fn go_on(&mut self, now: Duration) -> Vec<Action> {
         match self.goal {
             Goal::Gone => self.leave(Farewell::Asked),
+            Goal::Over(code) => self.leave(Farewell::AsTheProver(code)),
             Goal::Down | Goal::Drained => {
                 self.enter(State::Stopped);
                 vec![Action::Sleep]

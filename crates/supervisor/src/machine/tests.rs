@@ -124,8 +124,13 @@ fn reaching_readiness_resets_neither_the_back_off_nor_the_count_of_failures() {
 fn a_clean_exit_ends_on_failure_and_any_exit_ends_never() {
     for (restart, ending) in [(Restart::OnFailure, CLEAN), (Restart::Never, CLEAN), (Restart::Never, CRASH)] {
         let mut machine = running(policy(restart));
+        // Not before its memory is back, and the rest of its tree gone.
         assert_eq!(
             step(&mut machine, Input::Ended(ending), 1),
+            [Action::WakeAt(21 * SECOND), Action::AwaitRelease]
+        );
+        assert_eq!(
+            step(&mut machine, Input::Released, 2),
             [Action::Sleep, Action::Leave(Farewell::AsTheProver(ending.code))],
             "{restart:?} {ending:?}"
         );
@@ -141,13 +146,35 @@ fn a_program_that_cannot_be_executed_at_the_first_start_is_a_mistake_and_later_i
     for restart in [Restart::Always, Restart::OnFailure] {
         let mut machine = new(policy(restart));
         feed(&mut machine, 0, &UP[..2]);
-        let actions = step(&mut machine, Input::Ended(failed), 0);
+        let actions = feed(&mut machine, 0, &[Input::Ended(failed), Input::Released]);
         assert_eq!(actions, [Action::Sleep, Action::Leave(Farewell::AsTheProver(Some(127)))]);
         // A deployment may be replacing the file.
         let mut machine = running(policy(restart));
         feed(&mut machine, 1, &[Input::Ended(failed), Input::Released]);
         assert_eq!(machine.state(), State::BackingOff);
     }
+}
+
+#[test]
+fn whoever_hastens_a_supervisor_that_leaves_anyway_changes_nothing_of_its_code() {
+    let mut machine = running(policy(Restart::Never));
+    assert_eq!(
+        feed(&mut machine, 1, &[Input::Ended(CRASH), Input::Hasten]),
+        [Action::Sleep, Action::Leave(Farewell::AsTheProver(CRASH.code))]
+    );
+    let mut machine = running(policy(Restart::Never));
+    assert!(feed(&mut machine, 1, &[Input::Ended(CRASH), Input::Start, Input::Released]).contains(&Action::AwaitMemory));
+}
+
+#[test]
+fn a_prover_that_is_only_to_be_quiet_and_cannot_be_goes_on() {
+    let mut machine = running(Policy { quiesces: true, ..policy(Restart::Always) });
+    assert_eq!(step(&mut machine, Input::Quiesce, 1), [Action::Quiesce]);
+    assert_eq!(step(&mut machine, Input::Due, 2), [Action::Sleep, Action::Unquiesce]);
+    assert_eq!(machine.state(), State::Ready);
+    feed(&mut machine, 3, &[Input::Quiesce, Input::Idle]);
+    assert!(machine.is_quiesced());
+    assert_eq!(feed(&mut machine, 4, &[Input::Drain]).first(), Some(&Action::Terminate), "it is idle already");
 }
 
 #[test]

@@ -117,6 +117,12 @@ async fn who_ignores_sigterm_is_killed_after_its_time() {
 async fn what_has_lost_its_parents_is_found_by_the_cgroup() {
     let Some(family) = family("setsid sleep 1000 & exec sleep 1001", true) else { return };
     let tree = family.wait_for(2).await;
+    // Not before it is what it is going to be.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while tree.others().iter().any(|other| other.name != "sleep") {
+        assert!(Instant::now() < deadline, "{:?}", tree.others());
+        sleep(Duration::from_millis(2)).await;
+    }
     family.pidfd.signal(SIGKILL).unwrap();
     family.pidfd.wait().unwrap();
     let left = tree.members();
