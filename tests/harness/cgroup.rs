@@ -47,6 +47,16 @@ impl V1Cgroup {
         ["sh", "-c", script].map(str::to_owned).into_iter().chain([procs]).collect()
     }
 
+    /// As [`Self::entrance`], but a supervisor may make cgroups for its provers below it.
+    pub fn entrance_for_parents(&self) -> Vec<String> {
+        let procs = self.path.join("cgroup.procs").display().to_string();
+        ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\""]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([procs])
+            .collect()
+    }
+
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a step of a test fails the test")]
 
 mod command_line;
+mod cuzk;
 mod documents;
 mod environment;
 mod exit_codes;
 mod help;
+mod memory;
 mod output;
 mod policy;
 mod random_deaths;

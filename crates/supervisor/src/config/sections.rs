@@ -136,6 +136,8 @@ section! {
         quiesce_command: Vec<OsString> = Vec::new(), Now, example "[\"/usr/local/bin/pause-clients\"]";
         /// The command that takes it back, when the stop is taken back
         unquiesce_command: Vec<OsString> = Vec::new(), Now, example "[\"/usr/local/bin/resume-clients\"]";
+        /// How long its status must have shown no work, nor any change, before that counts as finished ("watch" and "command")
+        quiesce_settle: Duration = Duration::from_secs(30), Now;
         /// How long its work may take to finish
         quiesce_timeout: Duration = Duration::from_secs(10 * 60), Now;
         /// How long it may take to end after the signal

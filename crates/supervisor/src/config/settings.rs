@@ -10,7 +10,7 @@ use super::sections::Config;
 use super::values::{Preset, Quiesce, ReadyProbe};
 use crate::daemon::hooks::Hook;
 use crate::daemon::probe::Readiness;
-use crate::daemon::quiesce::{self, CUZK_PATIENCE};
+use crate::daemon::quiesce;
 use crate::daemon::side_command::SideCommand;
 use crate::daemon::watchdog;
 use crate::place::Place;
@@ -72,11 +72,15 @@ impl Config {
 
     /// What the watchdog asks; `None`: the prover has no status page.
     pub fn watchdog(&self, place: &Place) -> Option<watchdog::Settings> {
+        let progress = limit(self.watchdog.progress_timeout);
         Some(watchdog::Settings {
             status: self.status_page(place)?,
-            progress_timeout: limit(self.watchdog.progress_timeout),
+            progress_timeout: progress,
             silence: watchdog::SILENCE,
-            interval: watchdog::INTERVAL,
+            // Often enough to see a short time pass.
+            interval: progress.map_or(watchdog::INTERVAL, |limit| {
+                (limit / 4).clamp(watchdog::INTERVAL_MIN, watchdog::INTERVAL)
+            }),
         })
     }
 
@@ -91,14 +95,15 @@ impl Config {
         match self.stop.quiesce {
             Quiesce::None => quiesce::Quiesce::None,
             Quiesce::Http => quiesce::Quiesce::http(&status.unwrap_or_else(on_socket)),
-            Quiesce::Watch => {
-                quiesce::Quiesce::Watch { status: status.unwrap_or_else(on_socket), patience: CUZK_PATIENCE }
-            }
+            Quiesce::Watch => quiesce::Quiesce::Watch {
+                status: status.unwrap_or_else(on_socket),
+                patience: quiesce::patience(self.stop.quiesce_settle),
+            },
             Quiesce::Command => quiesce::Quiesce::Command {
                 quiesce: command(&self.stop.quiesce_command),
                 unquiesce: (!self.stop.unquiesce_command.is_empty())
                     .then(|| command(&self.stop.unquiesce_command)),
-                status: status.map(|status| (status, CUZK_PATIENCE)),
+                status: status.map(|status| (status, quiesce::patience(self.stop.quiesce_settle))),
             },
         }
     }

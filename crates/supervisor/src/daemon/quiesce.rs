@@ -31,8 +31,9 @@ use super::side_command::{self, Outcome, SideChildren, SideCommand};
 
 /// How long cuzk's page must stay as it is: a request whose key is being read moves its memory, and a failed job looks like
 /// one that waits for the next worker.
-pub const CUZK_PATIENCE: Patience =
-    Patience { settle: Duration::from_secs(30), abandoned: Duration::from_secs(120) };
+pub fn patience(settle: Duration) -> Patience {
+    Patience { settle, abandoned: settle.saturating_mul(4) }
+}
 
 /// Our engine says itself whether it has work, and lists nothing that has ended.
 const ENGINE_PATIENCE: Patience = Patience { settle: Duration::ZERO, abandoned: Duration::MAX };
@@ -60,7 +61,7 @@ pub enum Quiesce {
     Watch {
         /// The prover's status page.
         status: Target,
-        /// How long that must stay as it is; [`CUZK_PATIENCE`].
+        /// How long that must stay as it is; [`patience`].
         patience: Patience,
     },
     /// By the operator's commands.

@@ -19,6 +19,9 @@ use super::prover_status::{Asker, PATIENCE};
 /// How often a prover is asked: often enough that an exit record's jobs in flight are of the last seconds.
 pub const INTERVAL: Duration = Duration::from_secs(5);
 
+/// How often at most.
+pub const INTERVAL_MIN: Duration = Duration::from_millis(250);
+
 /// A prover that does not answer for so long is said to be silent: cuzk holds a lock over its page at times.
 pub const SILENCE: Duration = Duration::from_secs(60);
 

@@ -163,7 +163,10 @@ fn whoever_hastens_a_supervisor_that_leaves_anyway_changes_nothing_of_its_code()
         [Action::Sleep, Action::Leave(Farewell::AsTheProver(CRASH.code))]
     );
     let mut machine = running(policy(Restart::Never));
-    assert!(feed(&mut machine, 1, &[Input::Ended(CRASH), Input::Start, Input::Released]).contains(&Action::AwaitMemory));
+    assert!(
+        feed(&mut machine, 1, &[Input::Ended(CRASH), Input::Start, Input::Released])
+            .contains(&Action::AwaitMemory)
+    );
 }
 
 #[test]
@@ -174,7 +177,11 @@ fn a_prover_that_is_only_to_be_quiet_and_cannot_be_goes_on() {
     assert_eq!(machine.state(), State::Ready);
     feed(&mut machine, 3, &[Input::Quiesce, Input::Idle]);
     assert!(machine.is_quiesced());
-    assert_eq!(feed(&mut machine, 4, &[Input::Drain]).first(), Some(&Action::Terminate), "it is idle already");
+    assert_eq!(
+        feed(&mut machine, 4, &[Input::Drain]).first(),
+        Some(&Action::Terminate),
+        "it is idle already"
+    );
 }
 
 #[test]
