@@ -119,22 +119,53 @@ impl Drop for V1Cgroup {
         if freezer.exists() {
             let _ = fs::write(freezer, "THAWED");
         }
-        // Only what a test moved into this cgroup, which no one else knows, is in it.
-        let begin = Instant::now();
-        while fs::remove_dir(&self.path).is_err() {
-            for pid in fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default().lines() {
-                if let Ok(pid) = pid.parse::<i32>() {
-                    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-                }
-            }
-            if begin.elapsed() > DEADLINE {
-                eprintln!("{} cannot be removed", self.path.display());
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // Only what a test moved into this cgroup, which no one else knows, is in it or below it.
+        remove(&self.path);
     }
 }
+
+/// Removes the cgroups that a supervisor called `name` made for its runs: one that was killed leaves them behind.
+pub(crate) fn remove_cgroups_of_runs(name: &str) {
+    let prefix = format!("sexton-{name}-");
+    let beside_us = ["memory", UNIFIED].into_iter().filter_map(own_folder);
+    let folders = beside_us.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    for folder in folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(&prefix)) {
+        remove(&folder.path());
+    }
+}
+
+fn remove(cgroup: &Path) {
+    let begin = Instant::now();
+    while !removed(cgroup) {
+        if begin.elapsed() > DEADLINE {
+            eprintln!("{} cannot be removed", cgroup.display());
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills what is in a cgroup and below it; whether it is gone.
+fn removed(path: &Path) -> bool {
+    for below in fs::read_dir(path).into_iter().flatten().flatten() {
+        if below.file_type().is_ok_and(|kind| kind.is_dir()) {
+            removed(&below.path());
+        }
+    }
+    // Gone already: a supervisor that still lived was quicker.
+    if fs::remove_dir(path).is_ok() || !path.exists() {
+        return true;
+    }
+    for pid in fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default().lines() {
+        if let Ok(pid) = pid.parse::<i32>() {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+    false
+}
+
+/// The hierarchy of v2, which `/proc/self/cgroup` lists without a controller.
+const UNIFIED: &str = "";
 
 /// The folder of our own cgroup: mount point + (our path below the root of that mount).
 fn own_folder(controller: &str) -> Option<PathBuf> {
@@ -148,8 +179,10 @@ fn own_folder(controller: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut file_system = file_system.split(' ');
-        let is_ours = file_system.next()? == "cgroup"
-            && file_system.nth(1)?.split(',').any(|option| option == controller);
+        let is_ours = match file_system.next()? {
+            "cgroup" => file_system.nth(1)?.split(',').any(|option| option == controller),
+            kind => kind == "cgroup2" && controller == UNIFIED,
+        };
         let mut mount = mount.split(' ').skip(3);
         let (root, mount_point) = (mount.next()?, mount.next()?);
         let below = ours.strip_prefix(root.trim_end_matches('/'))?;

@@ -265,5 +265,6 @@ impl Drop for Supervised {
             eprintln!("{}--- living: {:?}", self.testimony(), self.living());
         }
         self.processes.kill();
+        crate::cgroup::remove_cgroups_of_runs(&self.name);
     }
 }

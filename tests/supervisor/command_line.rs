@@ -20,7 +20,7 @@ fn without_a_supervisor_commands_end_with_3() {
         assert_one_line(&place.command(&[command]), 3, "no supervisor runs");
     }
     assert_eq!(place.command(&["runs"]).code, Some(0), "records need none");
-    assert_one_line(&place.command(&["why"]), 1, "has ended yet");
+    assert_one_line(&place.command(&["why"]), 1, "has had no run yet");
 
     place.run(&["--restart", "never"], &sh("exit 7")).wait();
     assert_one_line(&place.command(&["status"]), 3, "exited with 7");

@@ -137,3 +137,23 @@ fn a_long_duration_is_as_good_as_for_ever() {
     assert_eq!(place.command(&["shutdown"]).code, Some(0));
     wait_until(DEADLINE, "the supervisor's end", || !running.is_alive());
 }
+
+#[test]
+fn what_stays_down_says_by_which_rule_and_how_it_starts_again() {
+    for (flags, script, rule) in [
+        (&[][..], "exit 78", "a rule of [restart]"),
+        (&["--backoff", "0s"], "exit 7", "too often ([restart] intensity)"),
+    ] {
+        let place = Supervised::new();
+        let running = place.run(flags, &["sh", "-c", script]);
+        let failed = place.wait_for_state(State::Failed);
+        assert!(failed.reason.as_ref().is_some_and(|why| why.contains(rule)), "{failed:?}");
+        wait_until(DEADLINE, "a line about it", || running.stderr().contains("it stays down: "));
+        let said = running.stderr();
+        assert!(said.contains(rule) && said.contains("`supervisor start` starts it again"), "{said}");
+        assert!(place.command(&["status"]).stdout.contains(rule));
+        let before = place.runs().len();
+        assert_eq!(place.command(&["start"]).code, Some(0));
+        wait_until(DEADLINE, "one more run", || place.runs().len() > before);
+    }
+}

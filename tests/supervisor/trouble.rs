@@ -124,3 +124,22 @@ fn a_start_that_cannot_even_be_recorded_is_a_failure() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("Read-only file system"), "{said}");
 }
+
+/// A rename onto `/dev/null`, as root, would leave the host without it.
+#[test]
+fn an_archive_never_takes_the_place_of_a_device_or_a_link() {
+    let place = Supervised::new();
+    let (kept, link) = (place.folder().join("kept"), place.folder().join("link"));
+    fs::write(&kept, "precious").unwrap();
+    std::os::unix::fs::symlink(&kept, &link).unwrap();
+    for path in [link.as_path(), Path::new("/dev/null")] {
+        let refused = place.command(&["diag", "-o", path.to_str().unwrap(), "--force"]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("not a regular file"), "{refused:?}");
+    }
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "precious");
+    let made = place.command(&["diag", "-o", kept.to_str().unwrap(), "--force"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert_ne!(fs::read(&kept).unwrap(), b"precious");
+}

@@ -65,14 +65,14 @@ impl WaitStatus {
     }
 }
 
-/// `exited with 7`, `killed by SIGKILL (9)`, `dumped core by SIGSEGV (11)`, `ended, status unknown`.
+/// `exited with 7`, `killed by SIGKILL (9)`, `killed by SIGSEGV (11), core dumped`, `ended, status unknown`.
 impl std::fmt::Display for WaitStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "exited with {code}"),
             (None, Some(signal)) => {
-                let verb = if self.core { "dumped core by" } else { "killed by" };
-                write!(f, "{verb} {} ({signal})", signal_name(signal))
+                let core = if self.core { ", core dumped" } else { "" };
+                write!(f, "killed by {} ({signal}){core}", signal_name(signal))
             }
             (None, None) => f.write_str("ended, status unknown"),
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn names_of_signals() {
-        assert_eq!(WaitStatus::killed(11, true).to_string(), "dumped core by SIGSEGV (11)");
+        assert_eq!(WaitStatus::killed(11, true).to_string(), "killed by SIGSEGV (11), core dumped");
         assert_eq!(signal_name(31), "SIGSYS");
         assert_eq!(signal_name(64), "SIGRTMIN+30");
         assert_eq!(signal_name(32), "signal 32");

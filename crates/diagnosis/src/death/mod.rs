@@ -121,8 +121,8 @@ fn conclude(facts: &Facts) -> Conclusion {
 /// `exited with 7`, `was killed by SIGTERM (15)`.
 fn ended(wait: WaitStatus) -> String {
     match wait.signal {
-        Some(_) if !wait.core => format!("was {wait}"),
-        _ => wait.to_string(),
+        Some(_) => format!("was {wait}"),
+        None => wait.to_string(),
     }
 }
 
@@ -184,7 +184,13 @@ fn killed(facts: &Facts) -> Conclusion {
             let summary = format!("{name} (pid {}) ended it for lack of memory", sent.sender_pid);
             return (Cause::OomUserspace, Confidence::Certain, summary).into();
         }
-        let summary = format!("{name} (pid {}) sent it SIGKILL", sent.sender_pid);
+        let tasks = &facts.tasks;
+        let its_thread = tasks.numbers_are_global && tasks.thread_ids.contains(&sent.sender_pid);
+        let summary = if its_thread || sent.sender_pid == sent.pid {
+            "it sent itself SIGKILL".to_owned()
+        } else {
+            format!("{name} (pid {}) sent it SIGKILL", sent.sender_pid)
+        };
         return (Cause::KilledByProcess, Confidence::Certain, summary).into();
     }
     match answer {

@@ -2,11 +2,14 @@
 
 use sexton_model::reading::Reading;
 use sexton_model::verdict::{Cause, Confidence};
-use sexton_model::wait::WaitStatus;
+use sexton_model::wait::{WaitStatus, signal_name};
 
 use super::facts::Facts;
 use super::kernel_lines;
-use super::signals::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+use super::signals::{
+    SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP, SIGVTALRM, SIGXCPU,
+    SIGXFSZ,
+};
 
 /// Exit code of a Rust program whose `main` thread panicked.
 const RUST_PANIC_CODE: i32 = 101;
@@ -29,18 +32,34 @@ fn output(facts: &Facts) -> &str {
     }
 }
 
+/// What others mean by an exit code: sysexits.h, timeout(1), the shells.
+fn hint(code: i32) -> String {
+    match code {
+        78 => ", the usual one for a mistake in its configuration (EX_CONFIG)".to_owned(),
+        124 => ", which is what timeout(1) makes of a command that took too long".to_owned(),
+        126 => ", which is what a shell makes of a command that it cannot execute".to_owned(),
+        127 => ", which is what a shell makes of a command that it does not find".to_owned(),
+        129..=159 => {
+            let signal = code - 128;
+            format!(
+                ", which is what a shell makes of a child that {} ({signal}) ended: the status of that child is not on \
+                 record here",
+                signal_name(signal)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// The verdict on a program that exited.
 pub fn exited(facts: &Facts, code: i32) -> (Cause, Confidence, String) {
     use Confidence::Certain;
     match (code, panic_line(output(facts))) {
         (0, _) => (Cause::CleanExit, Certain, "it ended by itself with exit code 0".to_owned()),
         (RUST_PANIC_CODE, Some(line)) => (Cause::Panic, Certain, format!("a Rust panic ended it: {line}")),
-        (137, _) => {
-            let why = "it ended by itself with exit code 137, which is what a shell makes of a killed child: \
-                       the status of that child is not on record here";
-            (Cause::ErrorExit, Certain, why.to_owned())
+        (code, _) => {
+            (Cause::ErrorExit, Certain, format!("it ended by itself with exit code {code}{}", hint(code)))
         }
-        (code, _) => (Cause::ErrorExit, Certain, format!("it ended by itself with exit code {code}")),
     }
 }
 
@@ -64,17 +83,14 @@ pub fn signalled(facts: &Facts, signal: i32) -> (Cause, Confidence, String) {
         SIGBUS => (Cause::BusError, "access to memory that is not there any more"),
         SIGABRT => (Cause::Abort, "its own call of abort"),
         SIGILL | SIGFPE | SIGTRAP | SIGSYS => (Cause::Trap, "a processor trap"),
-        _ => (Cause::Terminated, "a request from outside"),
+        SIGPIPE => (Cause::Terminated, "a write to a pipe or socket that nobody reads any more"),
+        SIGXFSZ => (Cause::Terminated, "a file that grew beyond its limit (RLIMIT_FSIZE)"),
+        SIGXCPU => (Cause::Terminated, "more processor time than it may use (RLIMIT_CPU)"),
+        SIGALRM | SIGVTALRM | SIGPROF => (Cause::Terminated, "a timer of its own that it does not handle"),
+        _ => return (Cause::Terminated, Likely, format!("{wait}: somebody asked it to end")),
     };
     // Any process may send any of these by kill(2); the wait status does not tell.
-    (
-        cause,
-        Likely,
-        format!(
-            "{wait}, which means {what}{}",
-            if cause == Cause::Terminated { "" } else { " unless somebody sent the signal" }
-        ),
-    )
+    (cause, Likely, format!("{wait}: that is {what}, unless somebody sent the signal"))
 }
 
 #[cfg(test)]

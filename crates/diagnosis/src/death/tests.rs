@@ -348,10 +348,31 @@ fn a_known_sender_is_named_and_the_kernels_own_kill_is_not_taken_for_one() {
     let mut facts = killed_run();
     facts.kills_sent = Reading::Value(vec![sent("bash", SignalOrigin::Kill)]);
     expect(&facts, Cause::KilledByProcess, None, Confidence::Certain);
+    let own = SignalSent { sender_pid: PID, ..sent("prover", SignalOrigin::Kill) };
+    facts.kills_sent = Reading::Value(vec![own]);
+    assert_eq!(judge(&facts).verdict.summary, "it sent itself SIGKILL");
     facts.kills_sent = Reading::Value(vec![sent("systemd-oomd", SignalOrigin::Kill)]);
     expect(&facts, Cause::OomUserspace, None, Confidence::Certain);
     facts.kills_sent = Reading::Value(vec![sent("prover", SignalOrigin::Kernel)]);
     expect(&facts, Cause::KilledUnknown, None, Confidence::Likely);
+}
+
+/// What a limit or a closed pipe does is no request from outside.
+#[test]
+fn a_signal_that_the_kernel_sends_for_a_reason_is_told_by_that_reason() {
+    for (signal, reason) in [
+        (13, "nobody reads"),
+        (14, "timer"),
+        (24, "RLIMIT_CPU"),
+        (25, "RLIMIT_FSIZE"),
+        (15, "asked it to end"),
+    ] {
+        let mut facts = killed_run();
+        facts.wait = WaitStatus::killed(signal, false);
+        expect(&facts, Cause::Terminated, None, Confidence::Likely);
+        let summary = judge(&facts).verdict.summary;
+        assert!(summary.contains(reason), "{summary}");
+    }
 }
 
 #[test]

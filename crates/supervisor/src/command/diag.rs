@@ -67,8 +67,17 @@ pub(super) async fn diag(place: &Place, args: &DiagArgs, json: bool) -> Result<(
     let cannot = |error: io::Error| Failure::Failed(format!("cannot write {}: {error}", path.display()));
     let taken =
         || Failure::Failed(format!("{} is there already: give another name, or --force", path.display()));
-    if !args.force && path.symlink_metadata().is_ok() {
-        return Err(taken());
+    // Only a regular file is ever replaced: a rename would put the archive where a device or a link was.
+    if let Ok(there) = path.symlink_metadata() {
+        if !args.force {
+            return Err(taken());
+        }
+        if !there.is_file() {
+            let path = path.display();
+            return Err(Failure::Failed(format!(
+                "{path} is not a regular file, and is left alone: give another name"
+            )));
+        }
     }
     let draft = Draft::beside(path).map_err(cannot)?;
     let mut writer = Writer::new(io::BufWriter::new(&draft.file), order.most_bytes);

@@ -21,7 +21,11 @@ use crate::policy::Restart;
 /// name it takes that run over instead of starting a second one; COMMAND is used from the next start on.
 ///
 /// Ends with the prover's own exit code (128+n for signals, 127 not found, 126 not executable) when policy says no more
-/// restarts. SIGTERM and SIGINT stop the prover first, then end with 0; a second one kills it.
+/// restarts. Stays, with the prover down, where no restart can help: after exit code 78 (configuration) or 125, too many
+/// failures, or no smaller memory budget; `supervisor start` starts it again.
+///
+/// SIGTERM and SIGINT stop the prover first, then end with 0. Each further one hastens that: first it no longer waits for the
+/// prover's work, then it kills.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]

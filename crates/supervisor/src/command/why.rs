@@ -49,13 +49,24 @@ pub(super) fn why(place: &Place, args: &WhyArgs, json: bool) -> Result<(), Failu
         }
         None => {
             let mut ended = None;
-            for dir in runs::list(&runs_dir)?.into_iter().rev() {
+            let all = runs::list(&runs_dir)?;
+            let newest = all.last().map(runs::RunDir::run_id);
+            for dir in all.into_iter().rev() {
                 if let Some(record) = dir.exit_record()? {
                     ended = Some((dir, Some(record)));
                     break;
                 }
             }
-            let none = || Failure::Failed(format!("no run of \"{}\" has ended yet", place.name));
+            let none = || {
+                let name = &place.name;
+                Failure::Failed(match newest {
+                    None => format!("\"{name}\" has had no run yet"),
+                    Some(id) => format!(
+                        "no end of a run of \"{name}\" is on record: the newest, {id}, still runs, or its end could not \
+                         be written (`supervisor status`, `supervisor events`)"
+                    ),
+                })
+            };
             ended.ok_or_else(none)?
         }
     };

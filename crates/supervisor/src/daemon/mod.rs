@@ -634,10 +634,24 @@ impl Daemon {
             if state != State::WaitingForMemory {
                 self.gating = None;
             }
+            // Not where it leaves as its prover did: `failed` is then the last word, and a rule has not said it.
+            if let Some(rule) = self.machine.failure().filter(|_| state == State::Failed) {
+                self.announce_failure(rule);
+            }
             if self.machine.is_leaving() {
                 self.announce_leaving();
             }
         }
+    }
+
+    /// Nothing is silent about staying down: it says the rule, and how it ends.
+    fn announce_failure(&mut self, rule: &str) {
+        let why = match self.reason.take() {
+            Some(known) if known != rule => format!("{known}; {rule}"),
+            _ => rule.to_owned(),
+        };
+        self.say(&format!("it stays down: {why} (`supervisor start` starts it again)"));
+        self.reason = Some(why);
     }
 
     /// Whoever started us is told how long leaving may take: the times of a drain, one after the other.
